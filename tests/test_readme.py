@@ -4,6 +4,7 @@ A ```python block runs in a namespace of its own; written as ```python continued
 before. In ```bash blocks every line is a command, in ```console blocks those behind `$ `.
 """
 
+import itertools
 import re
 import shlex
 import subprocess
@@ -27,7 +28,7 @@ class Block(NamedTuple):
 
 def fenced_blocks(markdown: str) -> list[Block]:
     """Return the fenced blocks of a markdown text."""
-    found = re.finditer(r"^```(\w.*)\n(.*?)^```$", markdown, flags=re.MULTILINE | re.DOTALL)
+    found = re.finditer(r"^```(\w[^\n]*)\n(.*?)^```$", markdown, flags=re.MULTILINE | re.DOTALL)
     return [Block(m[1].strip(), markdown[: m.start()].count("\n") + 2, m[2]) for m in found]
 
 
@@ -41,9 +42,6 @@ def commands(block: Block) -> list[str]:
     if block.info == "console":
         lines = [line[2:] for line in lines if line.startswith("$ ")]
     return [line for line in lines if line and not line.startswith("#")]
-
-
-COMMANDS = [c for b in fenced_blocks(README) if b.info in ("bash", "console") for c in commands(b)]
 
 
 def check_command(command: str) -> None:
@@ -72,7 +70,7 @@ def check_install(words: list[str]) -> None:
     """Fail if an extra or a dependency group is named that pyproject.toml does not have."""
     pyproject = (ROOT / "pyproject.toml").read_text()
     extras = [extra for word in words for extra in re.findall(r"^(?:\.|jaxmcts)\[(.*)\]$", word)]
-    groups = [after for word, after in zip(words, words[1:]) if word == "--group"]
+    groups = [after for word, after in itertools.pairwise(words) if word == "--group"]
     for name in extras + groups:
         assert re.search(rf"^{name} = \[", pyproject, flags=re.MULTILINE), f"pyproject.toml has no {name}"
 
@@ -95,9 +93,11 @@ def test_python_blocks_run() -> None:
         exec(compile("\n" * (block.line - 1) + block.text, "README.md", "exec"), namespace)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_exist(command: str) -> None:
-    check_command(command)
+def test_commands_exist() -> None:
+    for block in fenced_blocks(README):
+        if block.info in ("bash", "console"):
+            for command in commands(block):
+                check_command(command)
 
 
 def test_a_wrong_command_is_noticed() -> None:
