@@ -1,0 +1,44 @@
+"""Board games in pure JAX: `make("connect_four")` gives a game, `names()` lists them."""
+
+import dataclasses
+import difflib
+from typing import Any
+
+from envs.base import BoardGame, State, Symmetry, auto_reset
+from envs.connect_four import ConnectFour
+from envs.tic_tac_toe import TicTacToe
+
+__all__ = [
+    "BoardGame",
+    "ConnectFour",
+    "State",
+    "Symmetry",
+    "TicTacToe",
+    "auto_reset",
+    "make",
+    "names",
+]
+
+_GAMES: dict[str, type[BoardGame]] = {game.name: game for game in (TicTacToe, ConnectFour)}
+
+
+def names() -> tuple[str, ...]:
+    """List the games that `make` knows."""
+    return tuple(_GAMES)
+
+
+def make(name: str, **options: Any) -> BoardGame:
+    """Make the game `name`; `options` are the fields of its class, such as `rows` for Connect Four.
+
+    Raises `ValueError` for a name, an option or a value the games do not have.
+    """
+    if name not in _GAMES:
+        near = difflib.get_close_matches(name, _GAMES, n=len(_GAMES), cutoff=0.0)
+        raise ValueError(f"Unknown game {name!r}: known games are {', '.join(near)} (nearest first).")
+    game = _GAMES[name]
+    known = [field.name for field in dataclasses.fields(game)]  # type: ignore[arg-type]
+    for option in options:
+        if option not in known:
+            offer = f"its options are {', '.join(known)}" if known else "it has no options"
+            raise ValueError(f"Unknown option {option!r} of game {name!r}: {offer}.")
+    return game(**options)

@@ -1,0 +1,202 @@
+"""The shell around every game: what a state is, and the parts that are the same for all rules.
+
+A game writes three small functions: where it starts (`_start`), which actions the rules allow (`_legal`),
+and what a legal move does to a running game (`_play`). The shell adds what is easily got wrong, once:
+
+- a finished game is frozen: a further step changes nothing and gives reward 0;
+- an illegal action ends the game as a loss for the mover, and the position stays as it was;
+- the mask is all False once the state is terminated or truncated, so "no legal action" always means
+  "finished"; `rewards` are those of the last step alone.
+
+Everything works on one game and is pure; `jax.vmap` batches it. A game is a frozen dataclass of its
+options, so two games of the same options are equal and share their compiled programs.
+"""
+
+import abc
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+PyTree = Any
+S = TypeVar("S")
+
+record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
+
+
+@jax.tree_util.register_dataclass
+@record()
+class State:
+    """A position and what the last step gave; nothing that can be derived from the two."""
+
+    board: jax.Array  # packed, see the game's module
+    to_play: jax.Array  # [] int32: the player to move, 0 moves first
+    terminated: jax.Array  # [] bool: decided by the rules
+    truncated: jax.Array  # [] bool: cut short, undecided
+    rewards: jax.Array  # [P] float32, of the last step only
+
+
+class Symmetry(NamedTuple):
+    """A symmetry of the board as two maps that belong together: what one does to stones, the other does to moves.
+
+    Both act on the last axes and leave any leading ones alone; they take NumPy or JAX arrays.
+    """
+
+    observation: Callable[[Any], Any]  # [..., *observation_shape] -> the same
+    policy: Callable[[Any], Any]  # [..., A] -> the same; also for masks and one-hot moves
+
+
+class BoardGame(abc.ABC):
+    """A game for the shell to run; subclasses are frozen dataclasses and give the hooks marked abstract."""
+
+    name: str
+    num_players: int
+
+    @property
+    @abc.abstractmethod
+    def num_actions(self) -> int: ...
+
+    @property
+    @abc.abstractmethod
+    def observation_shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """The symmetries of the board, the identity first."""
+        return (IDENTITY,)
+
+    @abc.abstractmethod
+    def observe(self, state: State, /) -> jax.Array:
+        """See the state as the player to move does: float32 of `observation_shape`."""
+
+    @abc.abstractmethod
+    def _start(self, key: jax.Array | None) -> State: ...
+
+    @abc.abstractmethod
+    def _legal(self, state: State) -> jax.Array:
+        """[A] bool, by the rules alone: the shell covers finished games."""
+
+    @abc.abstractmethod
+    def _play(self, state: State, action: jax.Array, key: jax.Array | None) -> State:
+        """Play a legal `action` in a running game. Must not fail on other input: the shell drops the result."""
+
+    def _allows(self, state: State, action: jax.Array) -> jax.Array:
+        """Tell whether `_legal` allows one action in range; games override it where that is cheaper."""
+        return self._legal(state)[action]
+
+    def init(self, key: jax.Array | None = None, /) -> State:
+        """Start a game. `key` may be left out where the start is always the same."""
+        return self._start(key)
+
+    def step(self, state: State, action: jax.Array, key: jax.Array | None = None, /) -> State:
+        """Play `action`, an integer scalar; `key` is for games of chance only.
+
+        An illegal action, one out of range included, ends the game: the mover loses (-1, the others +1) and
+        the position stays as it was. In a finished game nothing changes and the rewards are 0.
+        Raises `TypeError` for an action that is not an integer.
+        """
+        action = _as_action(action)
+        in_range = (action >= 0) & (action < self.num_actions)
+        safe = jnp.where(in_range, action, 0)
+        legal = in_range & self._allows(state, safe)
+        forfeit = dataclasses.replace(
+            state,
+            terminated=jnp.ones((), jnp.bool_),
+            rewards=-win_rewards(state.to_play, self.num_players),
+        )
+        frozen = dataclasses.replace(state, rewards=jnp.zeros(self.num_players, jnp.float32))
+        played = select(legal, self._play(state, safe, key), forfeit)
+        return select(is_finished(state), frozen, played)
+
+    def legal_action_mask(self, state: State, /) -> jax.Array:
+        """Mark the allowed actions: [A] bool, all False once the game is finished."""
+        return self._legal(state) & ~is_finished(state)
+
+
+class Steppable(Protocol[S]):
+    """The two functions of a game that `auto_reset` needs."""
+
+    def init(self, key: Any, /) -> S: ...
+    def step(self, state: S, action: jax.Array, key: jax.Array | None = None, /) -> S: ...
+
+
+def auto_reset(env: Steppable[S], state: S, action: jax.Array, key: jax.Array) -> tuple[S, S]:
+    """Step one game and go on with a fresh one where it ended: `(after, following)`.
+
+    `after` is what the step gave: rewards, flags and the last position of a finished game are there.
+    `following` is where to play on: `after` itself while the game runs, else a new game drawn with `key`,
+    untouched by the old one. They are two results so that no caller takes the one for the other.
+    """
+    step_key, init_key = jax.random.split(key)
+    after = env.step(state, action, step_key)
+    return after, select(is_finished(after), env.init(init_key), after)
+
+
+def is_finished(state: Any) -> jax.Array:
+    """Tell whether the game is over or cut short; [] bool, or the batch's shape."""
+    return state.terminated | state.truncated
+
+
+def select(condition: jax.Array, yes: S, no: S) -> S:
+    """Choose between two states of one game by a scalar bool."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def win_rewards(player: jax.Array, num_players: int = 2) -> jax.Array:
+    """Give `player` +1 and everybody else -1: [P] float32."""
+    return jnp.where(jnp.arange(num_players) == player, jnp.float32(1), jnp.float32(-1))
+
+
+def opening(board: jax.Array, num_players: int = 2) -> State:
+    """Make the state of a game about to begin: player 0 to move, nothing decided."""
+    return State(
+        board=board,
+        to_play=jnp.zeros((), jnp.int32),
+        terminated=jnp.zeros((), jnp.bool_),
+        truncated=jnp.zeros((), jnp.bool_),
+        rewards=jnp.zeros(num_players, jnp.float32),
+    )
+
+
+def _unchanged(array: Any) -> Any:
+    return array
+
+
+IDENTITY = Symmetry(observation=_unchanged, policy=_unchanged)
+
+
+def square_symmetries(size: int) -> tuple[Symmetry, ...]:
+    """Make the eight turns and flips of a square board whose actions are its cells, row by row.
+
+    Observations are [..., size, size, planes]; policies [..., size * size].
+    """
+    return tuple(
+        Symmetry(
+            observation=functools.partial(_turn, flips=flips),
+            policy=functools.partial(_turn_policy, size=size, flips=flips),
+        )
+        for flips in itertools.product((False, True), repeat=3)
+    )
+
+
+def _turn(board: Any, *, flips: tuple[bool, bool, bool]) -> Any:
+    # [..., R, C, planes]; swap the two axes or not, then reverse either: the eight elements of the group.
+    swap, rows, columns = flips
+    board = board.swapaxes(-3, -2) if swap else board
+    return board[..., :: -1 if rows else 1, :: -1 if columns else 1, :]
+
+
+def _turn_policy(policy: Any, *, size: int, flips: tuple[bool, bool, bool]) -> Any:
+    board = policy.reshape(*policy.shape[:-1], size, size, 1)
+    return _turn(board, flips=flips).reshape(policy.shape)
+
+
+def _as_action(action: Any) -> jax.Array:
+    action = jnp.asarray(action)
+    if not jnp.issubdtype(action.dtype, jnp.integer):
+        raise TypeError(f"`action` has dtype {action.dtype}, expected an integer: pass the action's index.")
+    return action.astype(jnp.int32)

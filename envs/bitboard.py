@@ -1,0 +1,107 @@
+"""Boards as bits: a set of cells is a few uint32 words, and lines are found by shifting them.
+
+`Grid` lays out columns one after another, each with a guard bit on top that stays empty, so that a step
+in any direction is one fixed distance between bits and a line over the edge meets the guard and breaks:
+
+    row 2    2  6 10 14          a grid of 3 rows and 4 columns; 3, 7, 11, 15 are guards;
+    row 1    1  5  9 13          up is +1, right +4, up and right +5, down and right +3
+    row 0    0  4  8 12
+
+No column straddles two words: a word holds as many whole columns as fit into 32 bits, `width` bits.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Words = tuple[jax.Array, ...]  # W of [] uint32, the low columns first
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """Where the cells of a board of `rows` times `columns` are; row 0 is the bottom one."""
+
+    rows: int
+    columns: int
+
+    @property
+    def stride(self) -> int:
+        """Bits from a cell to its right neighbour."""
+        return self.rows + 1
+
+    @property
+    def columns_per_word(self) -> int:
+        return min(self.columns, 32 // self.stride)
+
+    @property
+    def width(self) -> int:
+        """Bits of a word in use."""
+        return self.columns_per_word * self.stride
+
+    @property
+    def num_words(self) -> int:
+        return -(-self.columns // self.columns_per_word)
+
+    @functools.cached_property
+    def cells(self) -> np.ndarray:
+        """The bit of each cell: [W, R, C] uint32, zero in the words a cell is not in."""
+        table = np.zeros((self.num_words, self.rows, self.columns), np.uint32)
+        for column in range(self.columns):
+            word, place = divmod(column, self.columns_per_word)
+            bits = 1 << (place * self.stride + np.arange(self.rows))
+            table[word, :, column] = bits
+        return table
+
+    def planes(self, words: jax.Array) -> jax.Array:
+        """Unpack sets of cells: [P, W] uint32 to [P, R, C] bool."""
+        return ((words[:, :, None, None] & self.cells[None]) != 0).any(axis=1)
+
+    def pack(self, planes: jax.Array) -> jax.Array:
+        """Pack sets of cells: [P, R, C] bool to [P, W] uint32, the inverse of `planes`."""
+        bits = jnp.where(planes[:, None], self.cells[None], np.uint32(0))
+        return bits.sum(axis=(2, 3), dtype=jnp.uint32)
+
+    def column(self, index: jax.Array) -> Words:
+        """Give all cells of one column."""
+        place = index - np.arange(self.num_words) * self.columns_per_word
+        inside = (place >= 0) & (place < self.columns_per_word)
+        shift = jnp.where(inside, place * self.stride, 0).astype(jnp.uint32)
+        return tuple(jnp.where(inside, np.uint32(2**self.rows - 1) << shift, np.uint32(0)))
+
+    def is_full(self, words: Words) -> jax.Array:
+        """Tell whether every cell is set; [] bool."""
+        everything = self.cells.sum(axis=(1, 2), dtype=np.uint32)
+        return functools.reduce(jnp.logical_and, map(jnp.equal, words, everything))
+
+    def has_line(self, words: Words, length: int) -> jax.Array:
+        """Tell whether `length` or more cells in a row are set, upright, across or diagonally; [] bool."""
+        strides = (1, self.stride, self.stride + 1, self.stride - 1)
+        ends = [word for stride in strides for word in self._run_starts(words, length, stride)]
+        return functools.reduce(jnp.bitwise_or, ends) != 0
+
+    def _run_starts(self, words: Words, length: int, stride: int) -> Words:
+        # Bits from which `covered` cells along the stride are all set; joining two such runs that touch or
+        # overlap gives a longer one, so the run doubles each time.
+        covered = 1
+        while covered < length:
+            further = min(covered, length - covered)
+            moved = self._shift(words, further * stride)
+            words = tuple(a & b for a, b in zip(words, moved, strict=True))
+            covered += further
+        return words
+
+    def _shift(self, words: Words, distance: int) -> Words:
+        # Toward bit 0; what leaves a word enters the one below.
+        skip, rest = divmod(distance, self.width)
+        zero = jnp.zeros((), jnp.uint32)
+        padded = words[skip:] + (zero,) * (skip + 1)
+        if rest == 0:
+            return padded[: len(words)]
+        full = np.uint32(2**self.width - 1)
+        return tuple(
+            (low >> rest) | ((high << (self.width - rest)) & full)
+            for low, high in zip(padded[: len(words)], padded[1:], strict=False)
+        )

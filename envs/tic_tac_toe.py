@@ -1,0 +1,80 @@
+"""Tic-tac-toe: three in a row on 3 x 3.
+
+Cells and actions are the same numbers, row by row, and a cell's number is its bit:
+
+    0 | 1 | 2
+    3 | 4 | 5
+    6 | 7 | 8
+
+`board` is one uint32: the stones of the player to move in bits 0-8, the other's in bits 16-24, so that
+changing sides swaps the halves.
+"""
+
+import dataclasses
+import functools
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs import base
+
+_HALF = 16
+_FULL = np.uint32(0b111_111_111)
+_CELL = np.uint32(1) << np.arange(9, dtype=np.uint32)
+# In octal a digit is a row: three rows, three columns, two diagonals.
+_LINES = (0o007, 0o070, 0o700, 0o111, 0o222, 0o444, 0o421, 0o124)
+
+
+@dataclasses.dataclass(frozen=True)
+class TicTacToe(base.BoardGame):
+    """Three in a row on a 3 x 3 board."""
+
+    name: ClassVar[str] = "tic_tac_toe"
+    num_players: ClassVar[int] = 2
+    num_actions: ClassVar[int] = 9
+    observation_shape: ClassVar[tuple[int, ...]] = (3, 3, 2)
+
+    @property
+    def symmetries(self) -> tuple[base.Symmetry, ...]:
+        """The eight turns and flips of the square, the identity first."""
+        return _SYMMETRIES
+
+    def observe(self, state: base.State, /) -> jax.Array:
+        """See the board as the player to move: float32 [3, 3, 2], own stones, then the other's."""
+        planes = state.board & (_CELL[:, None] << np.array([0, _HALF], np.uint32))
+        return (planes != 0).astype(jnp.float32).reshape(3, 3, 2)
+
+    def _start(self, key: jax.Array | None) -> base.State:
+        return base.opening(jnp.zeros((), jnp.uint32))
+
+    def _legal(self, state: base.State) -> jax.Array:
+        return (_stones(state) & _CELL) == 0
+
+    def _allows(self, state: base.State, action: jax.Array) -> jax.Array:
+        return (_stones(state) & _bit(action)) == 0
+
+    def _play(self, state: base.State, action: jax.Array, key: jax.Array | None) -> base.State:
+        mine = (state.board & _FULL) | _bit(action)
+        theirs = state.board >> _HALF
+        won = functools.reduce(jnp.bitwise_or, [(mine & line) == line for line in _LINES])
+        full = (mine | theirs) == _FULL
+        return base.State(
+            board=(mine << _HALF) | theirs,
+            to_play=1 - state.to_play,
+            terminated=won | full,
+            truncated=state.truncated,
+            rewards=jnp.where(won, base.win_rewards(state.to_play), 0),
+        )
+
+
+def _stones(state: base.State) -> jax.Array:
+    return (state.board | (state.board >> _HALF)) & _FULL
+
+
+def _bit(action: jax.Array) -> jax.Array:
+    return jnp.uint32(1) << action.astype(jnp.uint32)
+
+
+_SYMMETRIES = base.square_symmetries(3)
