@@ -1,1 +1,51 @@
-"""x"""
+"""Batched Monte Carlo tree search in JAX whose cost per simulation does not grow with the budget."""
+
+from jaxmcts.backup import Update, mean_backup
+from jaxmcts.evaluators import network_evaluator, rollout_evaluator
+from jaxmcts.model import Env, Evaluation, Model, Transition, model_from_env, model_from_recurrent_fn
+from jaxmcts.policy import PolicyOutput, alphazero_policy, gumbel_policy, uct_policy
+from jaxmcts.qvalue import fpu_constant, fpu_lose, fpu_parent, fpu_reduction, fpu_win, fpu_zero
+from jaxmcts.readout import Summary, most_visited, principal_variation, summary, visit_shares
+from jaxmcts.search import Live, init, run, search
+from jaxmcts.tree import Edge, Flags, Node, Tree, memory
+from jaxmcts.validation import validate
+from jaxmcts.view import view
+
+__all__ = [
+    "Edge",
+    "Env",
+    "Evaluation",
+    "Flags",
+    "Live",
+    "Model",
+    "Node",
+    "PolicyOutput",
+    "Summary",
+    "Transition",
+    "Tree",
+    "Update",
+    "alphazero_policy",
+    "fpu_constant",
+    "fpu_lose",
+    "fpu_parent",
+    "fpu_reduction",
+    "fpu_win",
+    "fpu_zero",
+    "gumbel_policy",
+    "init",
+    "mean_backup",
+    "memory",
+    "model_from_env",
+    "model_from_recurrent_fn",
+    "most_visited",
+    "network_evaluator",
+    "principal_variation",
+    "rollout_evaluator",
+    "run",
+    "search",
+    "summary",
+    "uct_policy",
+    "validate",
+    "view",
+    "visit_shares",
+]

@@ -1,0 +1,140 @@
+"""The one place where batches are shaped: row keys, constants by row, and a caller's own `vmap`.
+
+A search runs a whole batch in lockstep under loops with one scalar predicate. `jax.vmap` around it would make the
+predicate a vector, and JAX would then copy whole trees at every step. `fold_vmap` instead folds the extra axis into
+the batch: V lanes of B rows become V * B rows, so the caller's `vmap` costs nothing.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+from jax.tree_util import Partial
+
+from jaxmcts.model import Model, PyTree
+
+
+def row_keys(key: jax.Array, batch_size: int) -> jax.Array:
+    """Return `[B]` typed keys: `fold_in(key, row)` of one key, or the `[B]` keys given. Legacy keys are accepted."""
+    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        key = jax.random.wrap_key_data(key)
+    if key.ndim == 0:
+        return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(batch_size))
+    if key.shape != (batch_size,):
+        raise ValueError(
+            f"`key` has shape {key.shape}, expected one key or one per row, ({batch_size},): "
+            "pass a single `jax.random.key(seed)` or split it once per row."
+        )
+    return key
+
+
+def as_partial(fn: Callable[..., Any]) -> Partial:
+    """Make a rule a pytree of its constants: nested functions become static, numbers become arrays.
+
+    `Partial(puct, fpu=fpu_lose, c_init=1.25)` has a function among its leaves, which cannot enter a compiled call
+    as an argument; wrapped in a `Partial` of its own it is part of the tree's structure instead.
+    """
+
+    def leaf(x: Any) -> Any:
+        return Partial(x) if callable(x) else jnp.asarray(x)
+
+    return jax.tree.map(leaf, fn if isinstance(fn, Partial) else Partial(fn))
+
+
+def for_row(constants: PyTree, row: jax.Array) -> PyTree:
+    """Take one row's share of a rule's constants, each of which is `[]` or has a leading B axis."""
+    return jax.tree.map(lambda x: x if x.ndim == 0 else x[row], constants)
+
+
+def detach(tree: PyTree) -> PyTree:
+    """Stop gradients, so that `jax.grad` around a search gives zeros instead of meeting a while loop."""
+    return jax.tree.map(
+        lambda x: jax.lax.stop_gradient(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x, tree
+    )
+
+
+def fold_vmap(
+    run: Callable[[Model, PyTree, PyTree, PyTree], PyTree],
+    model: Model,
+    params: PyTree,
+    rows: PyTree,
+    rules: PyTree,
+) -> PyTree:
+    """Call `run(model, params, rows, rules)` so that `jax.vmap` around it folds into the batch.
+
+    Leaves of `rows` and of the result have a leading B axis; leaves of `rules` have one or are scalars.
+    """
+
+    @custom_vmap
+    def call(params: PyTree, rows: PyTree, rules: PyTree) -> PyTree:
+        return run(model, params, rows, rules)
+
+    @call.def_vmap
+    def rule(
+        lanes: int, batched: list[PyTree], params: PyTree, rows: PyTree, rules: PyTree
+    ) -> tuple[PyTree, PyTree]:
+        params_batched, rows_batched, rules_batched = batched
+        in_lanes = jax.tree.map(lambda x, is_batched: _to_lanes(x, is_batched, lanes), rows, rows_batched)
+        batch_size = jax.tree.leaves(in_lanes)[0].shape[1]
+        folded_rules = jax.tree.map(
+            lambda x, is_batched: _fold_constant(x, is_batched, lanes, batch_size), rules, rules_batched
+        )
+        folded_model = _with_lanes(model, lanes, params_batched)
+        out = fold_vmap(run, folded_model, params, jax.tree.map(_merge, in_lanes), folded_rules)
+        out = jax.tree.map(lambda x: _split(x, lanes), out)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return call(params, rows, rules)
+
+
+def _to_lanes(x: jax.Array, is_batched: bool, lanes: int) -> jax.Array:
+    return x if is_batched else jnp.broadcast_to(x[None], (lanes, *x.shape))
+
+
+def _merge(x: jax.Array) -> jax.Array:
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
+def _split(x: jax.Array, lanes: int) -> jax.Array:
+    return x.reshape(lanes, x.shape[0] // lanes, *x.shape[1:])
+
+
+def _fold_constant(x: jax.Array, is_batched: bool, lanes: int, batch_size: int) -> jax.Array:
+    if not is_batched and x.ndim == 0:
+        return x
+    in_lanes = _to_lanes(x, is_batched, lanes)
+    return jnp.repeat(in_lanes, batch_size) if in_lanes.ndim == 1 else _merge(in_lanes)
+
+
+def _with_lanes(model: Model, lanes: int, params_batched: PyTree) -> Model:
+    """Let a model take `[V * B]` rows and parameters of which some leaves have a leading V axis."""
+    flags, structure = jax.tree.flatten(params_batched)
+    if not any(flags):
+        return model
+    axes = jax.tree.unflatten(structure, [0 if flag else None for flag in flags])
+    frozen = _Frozen(axes, tuple(flags))
+    return Model(step=_InLanes(model.step, lanes, frozen), evaluate=_InLanes(model.evaluate, lanes, frozen))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Frozen:
+    """A pytree of axes that compares by its flags, so that a folded model is hashable."""
+
+    axes: PyTree = dataclasses.field(compare=False)
+    flags: tuple[bool, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _InLanes:
+    fn: Callable[..., PyTree]
+    lanes: int
+    params_axes: _Frozen
+
+    def __call__(self, params: PyTree, *rows: PyTree) -> PyTree:
+        in_axes = (self.params_axes.axes, *(0 for _ in rows))
+        in_lanes = jax.tree.map(lambda x: _split(x, self.lanes), rows)
+        out = jax.vmap(self.fn, in_axes)(params, *in_lanes)
+        return jax.tree.map(_merge, out)

@@ -1,0 +1,177 @@
+"""What is known while tracing is checked at the public boundary, with a sentence that says what to do.
+
+What only the device can know (a finished game in the batch, NaN from a network) never raises: see `tree.Flags`.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmcts.model import Evaluation, PyTree, Transition
+
+
+def count(name: str, number: Any) -> None:
+    """Demand a Python int of at least 0."""
+    _static(name, number)
+    if number < 0:
+        raise ValueError(f"`{name}` is {number}, expected 0 or more.")
+
+
+def positive(name: str, number: Any) -> None:
+    """Demand a Python int of at least 1."""
+    _static(name, number)
+    if number < 1:
+        raise ValueError(f"`{name}` is {number}, expected 1 or more.")
+
+
+def _static(name: str, number: Any) -> None:
+    if isinstance(number, jax.core.Tracer):
+        raise TypeError(
+            f"`{name}` arrived traced, expected a Python int: it sets array sizes, so mark it static in `jax.jit`."
+        )
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        raise TypeError(f"`{name}` is {number!r} of type {type(number).__name__}, expected a Python int.")
+
+
+def fits(num_simulations: int, capacity: int) -> None:
+    """Demand that a run on an empty tree has the slots it needs."""
+    if num_simulations + 1 > capacity:
+        raise ValueError(
+            f"`num_simulations` is {num_simulations} but `capacity` is {capacity}: the tree needs at least "
+            f"{num_simulations + 1} nodes; raise `capacity` in `init` or lower `num_simulations`."
+        )
+
+
+def arrays(tree: PyTree) -> PyTree:
+    """Make every leaf a jax array, so that Python numbers and NumPy arrays are welcome."""
+    return jax.tree.map(jnp.asarray, tree)
+
+
+def batch_size(state: PyTree) -> int:
+    """Return the leading length that all leaves of `state [B, ...]` share."""
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(state)]
+    if not shapes:
+        raise ValueError("`state` has no arrays, expected a pytree of arrays with a leading batch axis.")
+    if any(len(shape) == 0 for shape in shapes) or len({shape[0] for shape in shapes}) > 1:
+        raise ValueError(
+            f"`state` has leaves of shapes {shapes}, expected one leading batch axis on all of them: for a single "
+            "position add an axis of length 1 to every leaf."
+        )
+    if shapes[0][0] == 0:
+        raise ValueError("`state` has batch size 0, expected at least one row.")
+    return int(shapes[0][0])
+
+
+def evaluation(
+    given: Evaluation, batch_size: int, *, num_actions: int | None = None, name: str = "evaluate"
+) -> Evaluation:
+    """Demand `prior_logits [B, A]`, `value [B]`, `legal_action_mask [B, A]` of sensible dtypes."""
+    if not isinstance(given, Evaluation):
+        raise TypeError(f"`{name}` gave a {type(given).__name__}, expected a `jaxmcts.Evaluation`.")
+    given = dataclasses.replace(
+        given,
+        prior_logits=jnp.asarray(given.prior_logits),
+        value=jnp.asarray(given.value),
+        legal_action_mask=jnp.asarray(given.legal_action_mask),
+        extras=arrays(given.extras),
+    )
+    logits, mask = given.prior_logits, given.legal_action_mask
+    if logits.ndim != 2 or logits.shape[0] != batch_size or logits.shape[1] == 0:
+        raise ValueError(
+            f"`{name}` gave `prior_logits` of shape {logits.shape}, expected (batch, actions) with batch {batch_size}."
+        )
+    if num_actions is not None and logits.shape[1] != num_actions:
+        raise ValueError(
+            f"`{name}` gave `prior_logits` for {logits.shape[1]} actions, but the root has {num_actions}: every node "
+            "needs the same number of actions; mask those that are not there."
+        )
+    if mask.shape != logits.shape:
+        raise ValueError(
+            f"`{name}` gave `prior_logits` of shape {logits.shape} but `legal_action_mask` of shape {mask.shape}: "
+            "both must be (batch, actions)."
+        )
+    if mask.dtype != jnp.bool_:
+        raise TypeError(
+            f"`{name}` gave `legal_action_mask` of dtype {mask.dtype}, expected bool where True means allowed: if this "
+            "is mctx's `invalid_actions`, pass its negation."
+        )
+    _per_row(name, "value", given.value, batch_size)
+    _number(name, "prior_logits", logits)
+    for leaf in jax.tree.leaves(given.extras):
+        if leaf.shape[:1] != (batch_size,):
+            raise ValueError(
+                f"`{name}` gave `extras` with a leaf of shape {leaf.shape}, expected a leading batch axis of {batch_size}."
+            )
+    return given
+
+
+def transition(given: Transition, batch_size: int) -> Transition:
+    """Demand `reward [B]` and `discount [B]`."""
+    if not isinstance(given, Transition):
+        raise TypeError(f"`step` gave a {type(given).__name__}, expected a `jaxmcts.Transition` and pending.")
+    given = Transition(reward=jnp.asarray(given.reward), discount=jnp.asarray(given.discount))
+    _per_row("step", "reward", given.reward, batch_size)
+    _per_row("step", "discount", given.discount, batch_size)
+    return given
+
+
+def _per_row(name: str, field: str, array: jax.Array, batch_size: int) -> None:
+    if array.shape != (batch_size,):
+        advice = "squeeze the last axis" if array.shape == (batch_size, 1) else "give one number a row"
+        raise ValueError(
+            f"`{name}` gave `{field}` of shape {array.shape}, expected ({batch_size},): {advice}."
+        )
+    _number(name, field, array)
+
+
+def _number(name: str, field: str, array: jax.Array) -> None:
+    if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
+        raise TypeError(f"`{name}` gave `{field}` of dtype {array.dtype}, expected floating point.")
+
+
+def same_form(name: str, given: PyTree, stored: PyTree) -> None:
+    """Demand that what the model returns for `name` can be stored: structure, shapes and dtypes of the root's."""
+    if jax.tree.structure(given) != jax.tree.structure(stored):
+        raise TypeError(
+            f"the model returned `{name}` with structure {jax.tree.structure(given)}, but the root's is "
+            f"{jax.tree.structure(stored)}: both must be the same."
+        )
+    for (path, new), old in zip(jax.tree.leaves_with_path(given), jax.tree.leaves(stored), strict=True):
+        old_shape = (old.shape[0], *old.shape[2:])
+        where = f"`{name}`{jax.tree_util.keystr(path)}"
+        if jnp.shape(new) != old_shape or jnp.result_type(new) != old.dtype:
+            raise TypeError(
+                f"the model returned {where} as {jnp.result_type(new)}{list(jnp.shape(new))}, but the root's is "
+                f"{old.dtype}{list(old_shape)}: shape and dtype must stay the same; cast it in the model."
+            )
+
+
+def rule_state(given: PyTree, batch_size: int, capacity: int) -> None:
+    """Demand leaves `[B, capacity, ...]`."""
+    for leaf in jax.tree.leaves(given):
+        if leaf.shape[:2] != (batch_size, capacity):
+            raise ValueError(
+                f"`rule_state` has a leaf of shape {leaf.shape}, expected it to begin with (batch, capacity) = "
+                f"({batch_size}, {capacity})."
+            )
+
+
+def constants(rules: PyTree, batch_size: int) -> None:
+    """Demand that a rule's constants are scalars or have a leading batch axis."""
+    for leaf in jax.tree.leaves(rules):
+        if leaf.ndim > 0 and leaf.shape[0] != batch_size:
+            raise ValueError(
+                f"a constant of `select`, `root_select` or `backup` has shape {leaf.shape}, expected a scalar or a "
+                f"leading batch axis of {batch_size}."
+            )
+
+
+def per_action(name: str, given: Any, logits: jax.Array) -> jax.Array:
+    """Demand an array `[B, A]`."""
+    array = jnp.asarray(given, logits.dtype)
+    if array.shape != logits.shape:
+        raise ValueError(f"`{name}` has shape {array.shape}, expected (batch, actions) = {logits.shape}.")
+    return array

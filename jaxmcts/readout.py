@@ -1,0 +1,101 @@
+"""What to take from a finished tree: the action to play, training targets, summaries.
+
+Everything is per row, values in the view of the player to move at the root; edges that were never visited read 0.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from jaxmcts.model import record
+from jaxmcts.rules.pick import pick
+from jaxmcts.tree import NO_CHILD, ROOT, Node, Tree, node, read
+
+
+@jax.tree_util.register_dataclass
+@record()
+class Summary:
+    """The root's statistics, `[B, A]` by action and `[B]` for the state."""
+
+    prior: jax.Array  # [B, A] 0 where illegal
+    visits: jax.Array  # [B, A] int32
+    visit_shares: jax.Array  # [B, A] visits / sum; the prior if nothing was visited; 0 in a finished row
+    q: jax.Array  # [B, A] view of the player to move at the root, 0 where unvisited
+    value: jax.Array  # [B] search value
+    raw_value: jax.Array  # [B] value before search
+
+
+def root(tree: Tree) -> Node:
+    """Return the records of all roots, each field with a leading B axis."""
+    rows = jnp.arange(tree.batch_size, dtype=jnp.int32)
+    return jax.vmap(lambda row: node(tree, row, jnp.int32(ROOT)))(rows)
+
+
+def summary(tree: Tree) -> Summary:
+    """Summarise the roots."""
+    record = root(tree)
+    return Summary(
+        prior=record.prior,
+        visits=record.visits,
+        visit_shares=visit_shares(tree),
+        q=record.q,
+        value=record.value,
+        raw_value=record.raw_value,
+    )
+
+
+def visit_shares(tree: Tree) -> jax.Array:
+    """Return visits / sum of visits at the root `[B, A]`: AlphaZero's policy target.
+
+    A row without any visit gives the prior, a finished row zeros.
+    """
+    record = root(tree)
+    total = jnp.sum(record.visits, axis=-1, keepdims=True)
+    return jnp.where(total > 0, record.visits / jnp.maximum(total, 1), record.prior)
+
+
+def most_visited(tree: Tree) -> jax.Array:
+    """Return the most visited root action `[B]`, ties by q, then by prior, then by index; 0 in a finished row."""
+    record = root(tree)
+    return jax.vmap(_robust)(record)
+
+
+def _robust(record: Node) -> jax.Array:
+    most = jnp.max(jnp.where(record.legal_action_mask, record.visits, -1))
+    allowed = record.legal_action_mask & (record.visits == most)
+    return pick(record.q, record.prior, allowed)
+
+
+def sample(keys: jax.Array, weights: jax.Array, temperature: jax.Array | float) -> jax.Array:
+    """Draw an action `[B]` in proportion to weights^(1 / temperature), `weights [B, A]` as from `visit_shares`.
+
+    `temperature` is `[]` or `[B]` and positive. Computed in logs from the largest weight, so that a low temperature
+    neither overflows nor underflows; an action of weight 0 is never drawn. A row of zeros gives 0.
+    """
+    logits = tempered_logits(weights, temperature)
+    drawn = jax.vmap(jax.random.categorical)(keys, logits).astype(jnp.int32)
+    return jnp.where(jnp.any(weights > 0, axis=-1), drawn, 0)
+
+
+def tempered_logits(weights: jax.Array, temperature: jax.Array | float) -> jax.Array:
+    """Return the logits `[B, A]` of weights^(1 / temperature), 0 for the largest, -inf for weight 0."""
+    largest = jnp.max(weights, axis=-1, keepdims=True)
+    inverse = 1 / jnp.broadcast_to(jnp.asarray(temperature, weights.dtype), weights.shape[:1])[:, None]
+    ratio = jnp.where(weights > 0, weights / jnp.where(largest > 0, largest, 1), 1)
+    logits = jnp.where(weights > 0, jnp.log(ratio) * inverse, -jnp.inf)
+    return jnp.where(largest > 0, logits, 0)
+
+
+def principal_variation(tree: Tree, max_length: int) -> jax.Array:
+    """Follow the most visited edge from each root: actions `[B, max_length]`, -1 past the end of the line."""
+    rows = jnp.arange(tree.batch_size, dtype=jnp.int32)
+
+    def step(slot: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+        record = jax.vmap(lambda row, slot: node(tree, row, jnp.maximum(slot, ROOT)))(rows, slot)
+        action = jax.vmap(_robust)(record)
+        child = read(tree.child, rows, jnp.maximum(slot, ROOT), action)
+        visited = (slot >= ROOT) & (jnp.max(record.visits, axis=-1) > 0)
+        following = jnp.where(visited & (child > NO_CHILD), child, -1)
+        return following, jnp.where(visited, action, -1)
+
+    _, line = jax.lax.scan(step, rows * ROOT, None, length=max_length)
+    return line.T

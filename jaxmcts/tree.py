@@ -1,0 +1,230 @@
+"""The search tree: fixed-size arrays, one row a tree, and the record of one node that rules see.
+
+Slot 0 is the root; the node made by simulation i lies in slot i + 1 of every row. A simulation that makes no
+node (it stopped at a finished state or at the depth limit) leaves a hole with 0 visits. `child` 0 means none,
+and writes that must not happen go to index N with `mode="drop"`, never to -1, which would wrap around.
+
+Statistics of an edge are stored once, 16 bytes an edge; what belongs to the edge *into* a node (action, reward,
+discount) is stored at that node. `choice` is the cache that makes descents cheap: what the node's rule would
+choose now, as a slot when that edge already leads to a node, as `-1 - action` when it does not, and 0 at a
+finished state, where there is nothing to choose.
+"""
+
+import dataclasses
+import enum
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxmcts.model import Evaluation, PyTree, record
+
+ROOT = 0
+NO_CHILD = 0
+FINISHED_CHOICE = 0
+
+
+class Flags(enum.IntFlag):
+    """Bits of `flags [B]`: what happened to a row that only the device can know."""
+
+    FINISHED = 1  # the root has no legal action: action 0, weights and visits 0, value the evaluation's
+    NOT_FINITE = 2  # NaN or infinity from the model: logits became uniform over the legal, numbers 0
+    FULL = 4  # no slot was left: the row stopped, its earlier statistics stand
+
+
+@jax.tree_util.register_dataclass
+@record()
+class Tree:
+    """A batch of search trees. Values are in the view of the player to move at their node."""
+
+    prior_logits: jax.Array  # [B, N, A] log-softmax over the legal actions, -inf where illegal
+    visits: jax.Array  # [B, N, A] int32, of each edge
+    q: jax.Array  # [B, N, A] value of each edge for the player who moves, 0 where unvisited
+    child: jax.Array  # [B, N, A] int32 slot the edge leads to, 0 where none
+    choice: jax.Array  # [B, N] int32 cached choice of the node's rule, see above
+    parent: jax.Array  # [B, N] int32 slot of the parent, 0 at the root
+    action: jax.Array  # [B, N] int32 action taken at the parent
+    reward: jax.Array  # [B, N] of the edge into the node, view of the player who moved
+    discount: jax.Array  # [B, N] signed, of the edge into the node
+    value: jax.Array  # [B, N] search value
+    raw_value: jax.Array  # [B, N] value before search
+    total_visits: jax.Array  # [B, N] int32, the node's own evaluation counted; 0 in a hole
+    depth: jax.Array  # [B, N] int32 edges from the root
+    state: PyTree  # [B, N, ...] the model's states
+    extras: PyTree  # [B, N, ...] the model's extras
+    rule_state: PyTree  # [B, N, ...] arrays that a rule or backup owns
+    keys: jax.Array  # [B] row keys
+    num_simulations: jax.Array  # [B] int32 simulations run so far
+    flags: jax.Array  # [B] int32 bits of `Flags`
+
+    @property
+    def batch_size(self) -> int:
+        return self.visits.shape[0]
+
+    @property
+    def capacity(self) -> int:
+        return self.visits.shape[1]
+
+    @property
+    def num_actions(self) -> int:
+        return self.visits.shape[2]
+
+
+@jax.tree_util.register_dataclass
+@record()
+class Node:
+    """The record of one node that selection rules and backups see. Values: view of the player to move."""
+
+    prior: jax.Array  # [A] probabilities, 0 where illegal
+    prior_logits: jax.Array  # [A] log-softmax over the legal actions, -inf where illegal
+    visits: jax.Array  # [A] int32
+    q: jax.Array  # [A] 0 where unvisited
+    legal_action_mask: jax.Array  # [A] bool
+    total_visits: jax.Array  # [] int32, 1 + sum of visits
+    value: jax.Array  # [] V(s), search value
+    raw_value: jax.Array  # [] value before search
+    depth: jax.Array  # [] int32
+    rule_state: PyTree = ()
+
+
+@jax.tree_util.register_dataclass
+@record()
+class Edge:
+    """The record of one edge that backups see. `q` and `reward`: view of the player who moved."""
+
+    action: jax.Array  # [] int32
+    visits: jax.Array  # [] int32 before this visit
+    q: jax.Array  # [] before this visit, 0 if it is the first
+    reward: jax.Array  # []
+    discount: jax.Array  # [] signed
+
+
+def read(array: jax.Array, *index: jax.Array | int) -> jax.Array:
+    """Read `array[index]` for indices known to be in range: no clamping, no wrapping of negative ones."""
+    return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def node(tree: Tree, *index: jax.Array | int) -> Node:
+    """Read one node: `node(tree, row, slot)`, or `node(tree_of_one_row, slot)`."""
+    logits = read(tree.prior_logits, *index)
+    legal = logits > -jnp.inf
+    return Node(
+        prior=jnp.exp(logits),
+        prior_logits=logits,
+        visits=read(tree.visits, *index),
+        q=read(tree.q, *index),
+        legal_action_mask=legal,
+        total_visits=read(tree.total_visits, *index),
+        value=read(tree.value, *index),
+        raw_value=read(tree.raw_value, *index),
+        depth=read(tree.depth, *index),
+        rule_state=jax.tree.map(lambda x: read(x, *index), tree.rule_state),
+    )
+
+
+def edge(tree: Tree, row: jax.Array, parent: jax.Array, child: jax.Array) -> Edge:
+    """Read the edge of `row` that leads from slot `parent` into slot `child`."""
+    action = read(tree.action, row, child)
+    return Edge(
+        action=action,
+        visits=read(tree.visits, row, parent, action),
+        q=read(tree.q, row, parent, action),
+        reward=read(tree.reward, row, child),
+        discount=read(tree.discount, row, child),
+    )
+
+
+def legal_log_softmax(logits: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
+    """Log-softmax of `logits [..., A]` over the legal actions; -inf where illegal, all -inf in a row without any.
+
+    The lowest finite value stands for -inf until after the reduction, so a row without a legal action makes no NaN.
+    """
+    low = jnp.finfo(logits.dtype).min
+    masked = jnp.where(legal_action_mask, logits, low)
+    shifted = masked - jnp.max(masked, axis=-1, keepdims=True)
+    mass = jnp.sum(jnp.where(legal_action_mask, jnp.exp(shifted), 0), axis=-1, keepdims=True)
+    return jnp.where(legal_action_mask, shifted - jnp.log(jnp.maximum(mass, 1)), -jnp.inf)
+
+
+def clean(evaluation: Evaluation) -> tuple[Evaluation, jax.Array]:
+    """Cast an evaluation to the tree's dtype and replace what is not finite.
+
+    Returns the evaluation with `prior_logits` normalised over the legal actions, and `NOT_FINITE` bits `[B]`.
+    An infinite logit of a legal action counts as not finite except -inf, which is a prior of 0.
+    """
+    dtype = jnp.result_type(float)
+    legal = evaluation.legal_action_mask
+    logits, value = evaluation.prior_logits.astype(dtype), evaluation.value.astype(dtype)
+    usable = jnp.where(legal, logits, 0) < jnp.inf  # False for NaN and +inf
+    good_row = jnp.all(usable, axis=-1)
+    floor = jnp.finfo(dtype).min / 4  # keeps differences of logits finite
+    logits = jnp.where(good_row[:, None], jnp.maximum(logits, floor), 0)
+    good_value = jnp.isfinite(value)
+    cleaned = dataclasses.replace(
+        evaluation,
+        prior_logits=legal_log_softmax(logits, legal),
+        value=jnp.where(good_value, value, 0),
+    )
+    return cleaned, jnp.where(good_row & good_value, 0, Flags.NOT_FINITE.value).astype(jnp.int32)
+
+
+def allocate(
+    evaluation: Evaluation, state: PyTree, keys: jax.Array, rule_state: PyTree, *, capacity: int
+) -> Tree:
+    """Allocate trees of `capacity` slots whose root holds a (not yet cleaned) `evaluation [B, A]` and `state [B, ...]`.
+
+    Every array derives from an input, so that under `jax.shard_map` it varies over the mesh as its inputs do.
+    """
+    root, flags = clean(evaluation)
+    finished = ~jnp.any(root.legal_action_mask, axis=-1)
+    zero = jnp.zeros_like(flags)  # [B] int32
+
+    def slots(first: jax.Array) -> jax.Array:
+        rest = jnp.broadcast_to(jnp.zeros_like(first)[:, None], (first.shape[0], capacity, *first.shape[1:]))
+        return rest.at[:, ROOT].set(first)
+
+    integers = slots(zero)
+    edge_integers = slots(jnp.zeros_like(root.prior_logits, dtype=jnp.int32))
+    return Tree(
+        prior_logits=slots(root.prior_logits),
+        visits=edge_integers,
+        q=slots(jnp.zeros_like(root.prior_logits)),
+        child=edge_integers,
+        choice=integers,
+        parent=integers,
+        action=integers,
+        reward=slots(jnp.zeros_like(root.value)),
+        discount=slots(jnp.zeros_like(root.value)),
+        value=slots(root.value),
+        raw_value=slots(root.value),
+        total_visits=slots(zero + 1),
+        depth=integers,
+        state=jax.tree.map(slots, state),
+        extras=jax.tree.map(slots, evaluation.extras),
+        rule_state=rule_state,
+        keys=keys,
+        num_simulations=zero,
+        flags=flags | jnp.where(finished, Flags.FINISHED.value, 0),
+    )
+
+
+def memory(
+    *, batch_size: int, num_actions: int, capacity: int, state: Any, extras: Any = (), rule_state: Any = ()
+) -> int:
+    """Estimate the bytes that a search of these sizes takes, tree and working memory together.
+
+    `state` and `extras` are one state and one node's extras without batch axis (arrays or `jax.ShapeDtypeStruct`),
+    `rule_state` one node's share of it. A search of n simulations needs `capacity` n + 1. Network activations
+    are not counted.
+    """
+    per_edge = 16
+    per_node = 10 * 4 + sum(_num_bytes(leaf) for leaf in jax.tree.leaves((state, extras, rule_state)))
+    path = 4  # the flat list of visited nodes, at worst every node of every tree
+    return batch_size * capacity * (num_actions * per_edge + per_node + path)
+
+
+def _num_bytes(leaf: Any) -> int:
+    size = 1
+    for length in jnp.shape(leaf):
+        size *= length
+    return size * leaf.dtype.itemsize
