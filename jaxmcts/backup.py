@@ -5,16 +5,17 @@ the leaf's raw value), in the view of the player to move at `child`; what is ret
 the view of the player to move at `parent`. The search walks the path bottom-up and calls it once per edge.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
 
-from jaxmcts.model import PyTree, record
+from jaxmcts.model import PyTree
 from jaxmcts.tree import Edge, Node
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Update:
     """What a backup writes: new statistics of the edge and of its parent node."""
 

@@ -51,9 +51,7 @@ def for_row(constants: PyTree, row: jax.Array) -> PyTree:
 
 def detach(tree: PyTree) -> PyTree:
     """Stop gradients, so that `jax.grad` around a search gives zeros instead of meeting a while loop."""
-    return jax.tree.map(
-        lambda x: jax.lax.stop_gradient(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x, tree
-    )
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x, tree)
 
 
 def fold_vmap(
@@ -73,9 +71,7 @@ def fold_vmap(
         return run(model, params, rows, rules)
 
     @call.def_vmap
-    def rule(
-        lanes: int, batched: list[PyTree], params: PyTree, rows: PyTree, rules: PyTree
-    ) -> tuple[PyTree, PyTree]:
+    def rule(lanes: int, batched: list[PyTree], params: PyTree, rows: PyTree, rules: PyTree) -> tuple[PyTree, PyTree]:
         params_batched, rows_batched, rules_batched = batched
         in_lanes = jax.tree.map(lambda x, is_batched: _to_lanes(x, is_batched, lanes), rows, rows_batched)
         batch_size = jax.tree.leaves(in_lanes)[0].shape[1]

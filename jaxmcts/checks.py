@@ -103,7 +103,8 @@ def evaluation(
     for leaf in jax.tree.leaves(given.extras):
         if leaf.shape[:1] != (batch_size,):
             raise ValueError(
-                f"`{name}` gave `extras` with a leaf of shape {leaf.shape}, expected a leading batch axis of {batch_size}."
+                f"`{name}` gave `extras` with a leaf of shape {leaf.shape}, expected a leading batch axis of "
+                f"{batch_size}."
             )
     return given
 
@@ -121,9 +122,7 @@ def transition(given: Transition, batch_size: int) -> Transition:
 def _per_row(name: str, field: str, array: jax.Array, batch_size: int) -> None:
     if array.shape != (batch_size,):
         advice = "squeeze the last axis" if array.shape == (batch_size, 1) else "give one number a row"
-        raise ValueError(
-            f"`{name}` gave `{field}` of shape {array.shape}, expected ({batch_size},): {advice}."
-        )
+        raise ValueError(f"`{name}` gave `{field}` of shape {array.shape}, expected ({batch_size},): {advice}.")
     _number(name, field, array)
 
 
@@ -134,10 +133,12 @@ def _number(name: str, field: str, array: jax.Array) -> None:
 
 def same_form(name: str, given: PyTree, stored: PyTree) -> None:
     """Demand that what the model returns for `name` can be stored: structure, shapes and dtypes of the root's."""
-    if jax.tree.structure(given) != jax.tree.structure(stored):
+    given_form: Any = jax.tree.structure(given)
+    stored_form: Any = jax.tree.structure(stored)
+    if given_form != stored_form:
         raise TypeError(
-            f"the model returned `{name}` with structure {jax.tree.structure(given)}, but the root's is "
-            f"{jax.tree.structure(stored)}: both must be the same."
+            f"the model returned `{name}` with structure {given_form}, but the root's is {stored_form}: "
+            "both must be the same."
         )
     for (path, new), old in zip(jax.tree.leaves_with_path(given), jax.tree.leaves(stored), strict=True):
         old_shape = (old.shape[0], *old.shape[2:])

@@ -14,9 +14,7 @@ import jax.numpy as jnp
 from jaxmcts.model import Env, Evaluator, PyTree
 
 
-def network_evaluator(
-    env: Env, apply_fn: Callable[[PyTree, jax.Array], tuple[jax.Array, jax.Array]]
-) -> Evaluator:
+def network_evaluator(env: Env, apply_fn: Callable[[PyTree, jax.Array], tuple[jax.Array, jax.Array]]) -> Evaluator:
     """Evaluate by a network: `apply_fn(params, observation [B, ...]) -> (prior_logits [B, A], value [B])`."""
     return _Network(env, apply_fn)
 

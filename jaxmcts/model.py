@@ -14,7 +14,6 @@ with `discount` = +gamma if the same player moves again, -gamma if the opponent 
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -23,11 +22,9 @@ import jax.numpy as jnp
 
 PyTree = Any
 
-record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
-
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Transition:
     """What one step gives, in the view of the player who moved."""
 
@@ -36,7 +33,7 @@ class Transition:
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """What is known of a state before any search, in the view of the player to move there.
 
@@ -55,7 +52,7 @@ Evaluator = Callable[[PyTree, jax.Array, PyTree], tuple[jax.Array, jax.Array]]
 
 
 @jax.tree_util.register_static
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Model:
     """The world: `step` and `evaluate`, both over a batch with per-row keys `[B]`.
 
@@ -127,9 +124,7 @@ class _EnvStep:
     env: Env
     gamma: float
 
-    def __call__(
-        self, params: PyTree, keys: jax.Array, state: Any, action: jax.Array
-    ) -> tuple[Transition, Any]:
+    def __call__(self, params: PyTree, keys: jax.Array, state: Any, action: jax.Array) -> tuple[Transition, Any]:
         del params
         after = jax.vmap(self.env.step)(state, action, keys)
         mover = state.to_play[:, None]
@@ -166,7 +161,7 @@ def model_from_recurrent_fn(
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _RecurrentPending:
     output: Any
     embedding: PyTree
@@ -184,9 +179,7 @@ class _RecurrentStep:
         return transition, _RecurrentPending(output=output, embedding=embedding)
 
 
-def _evaluate_recurrent(
-    params: PyTree, keys: jax.Array, pending: _RecurrentPending
-) -> tuple[Evaluation, PyTree]:
+def _evaluate_recurrent(params: PyTree, keys: jax.Array, pending: _RecurrentPending) -> tuple[Evaluation, PyTree]:
     del params, keys
     if not isinstance(pending, _RecurrentPending):
         raise ValueError(

@@ -4,7 +4,7 @@ composition, not another keyword.
 All take `params, key, state [B, ...], model` and return a `PolicyOutput`. `key` is one key or `[B]` keys.
 """
 
-import functools
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,7 @@ from jax.tree_util import Partial
 from jaxmcts import checks, readout
 from jaxmcts import root as root_
 from jaxmcts.backup import mean_backup
-from jaxmcts.batching import row_keys
-from jaxmcts.model import Evaluation, Model, PyTree, record
+from jaxmcts.model import Evaluation, Model, PyTree
 from jaxmcts.qvalue import Fpu, fpu_lose
 from jaxmcts.rules import gumbel, puct, uct
 from jaxmcts.search import init, run
@@ -26,7 +25,7 @@ _NOISE, _ACTION = 2**31 + 1, 2**31 + 2  # folded into the row keys; the search f
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PolicyOutput:
     """What a policy returns, by row. A finished row has action 0, weights 0 and the evaluation's value."""
 
@@ -69,7 +68,10 @@ def alphazero_policy(
     )
     select = Partial(puct.alphazero, c_init=c_init, c_base=c_base, fpu=fpu)
     root_select = Partial(root_.with_prior, rule=select, prior_logits=noisy)
-    tree = _finish(params, tree, model, select, root_select, num_simulations, max_depth)
+    tree = run(
+        params, tree, model, select=select, root_select=root_select, backup=mean_backup,
+        num_simulations=num_simulations, max_depth=max_depth,
+    )  # fmt: skip
     weights = readout.visit_shares(tree)
     temperature = jnp.broadcast_to(jnp.asarray(temperature, weights.dtype), keys.shape)
     sampled = readout.sample(_fold(keys, _ACTION), weights, jnp.where(temperature > 0, temperature, 1))
@@ -118,11 +120,12 @@ def gumbel_policy(
         **constants,
     )
     select = Partial(gumbel.gumbel_interior, **constants)
-    tree = _finish(params, tree, model, select, root_select, num_simulations, max_depth)
+    tree = run(
+        params, tree, model, select=select, root_select=root_select, backup=mean_backup,
+        num_simulations=num_simulations, max_depth=max_depth,
+    )  # fmt: skip
     roots = readout.root(tree)
-    action = jax.vmap(lambda node, draw: gumbel.gumbel_action(node, gumbel=draw, **constants))(
-        roots, scale * draw
-    )
+    action = jax.vmap(lambda node, draw: gumbel.gumbel_action(node, gumbel=draw, **constants))(roots, scale * draw)
     weights = jax.vmap(lambda node: gumbel.improved_policy(node, **constants))(roots)
     return _output(tree, action, roots.prior if num_simulations == 0 else weights)
 
@@ -145,7 +148,10 @@ def uct_policy(
     """
     tree, _ = _start(params, key, state, model, num_simulations, root_evaluation)
     select = Partial(uct.uct, c=c)
-    tree = _finish(params, tree, model, select, select, num_simulations, max_depth)
+    tree = run(
+        params, tree, model, select=select, root_select=select, backup=mean_backup,
+        num_simulations=num_simulations, max_depth=max_depth,
+    )  # fmt: skip
     return _output(tree, readout.most_visited(tree), readout.visit_shares(tree))
 
 
@@ -160,13 +166,6 @@ def _start(
     checks.count("num_simulations", num_simulations)
     tree = init(params, key, state, model, capacity=num_simulations + 1, root_evaluation=root_evaluation)
     return tree, tree.keys
-
-
-def _finish(params, tree, model, select, root_select, num_simulations, max_depth):  # type: ignore[no-untyped-def]
-    return run(
-        params, tree, model,
-        select=select, root_select=root_select, backup=mean_backup, num_simulations=num_simulations, max_depth=max_depth,
-    )  # fmt: skip
 
 
 def _fold(keys: jax.Array, purpose: int) -> jax.Array:

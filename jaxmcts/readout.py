@@ -3,16 +3,17 @@
 Everything is per row, values in the view of the player to move at the root; edges that were never visited read 0.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 
-from jaxmcts.model import record
 from jaxmcts.rules.pick import pick
 from jaxmcts.tree import NO_CHILD, ROOT, Node, Tree, node, read
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Summary:
     """The root's statistics, `[B, A]` by action and `[B]` for the state."""
 

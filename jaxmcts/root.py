@@ -39,9 +39,7 @@ def noisy_prior_logits(
     fraction = jnp.broadcast_to(jnp.asarray(fraction, prior_logits.dtype), keys.shape)[:, None]
     noise = dirichlet_on_legal(keys, alpha, legal)
     mixed = jnp.log((1 - fraction) * jnp.exp(prior_logits) + fraction * noise)
-    floor = (
-        jnp.finfo(prior_logits.dtype).min / 4
-    )  # a legal action stays legal when its noisy prior rounds to 0
+    floor = jnp.finfo(prior_logits.dtype).min / 4  # a legal action stays legal when its noisy prior rounds to 0
     noisy = jnp.where(legal, jnp.maximum(mixed, floor), -jnp.inf)
     return jnp.where(fraction > 0, noisy, prior_logits)
 

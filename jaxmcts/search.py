@@ -22,7 +22,7 @@ from jax.tree_util import Partial
 from jaxmcts import checks
 from jaxmcts.backup import Backup, Update
 from jaxmcts.batching import as_partial, detach, fold_vmap, for_row, row_keys
-from jaxmcts.model import Evaluation, Model, PyTree, Transition, record
+from jaxmcts.model import Evaluation, Model, PyTree, Transition
 from jaxmcts.tree import FINISHED_CHOICE, NO_CHILD, ROOT, Flags, Node, Tree, allocate, clean, edge, node, read
 
 Select = Callable[[Node], jax.Array]
@@ -47,7 +47,7 @@ Rule = Select | Live
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Rules:
     """The caller's functions as pytrees of their constants."""
 
@@ -76,14 +76,27 @@ def init(
     batch_size = checks.batch_size(state)
     checks.positive("capacity", capacity)
     keys = row_keys(jnp.asarray(key), batch_size)
-    params, state, rule_state = detach(
-        checks.arrays((params, state, () if rule_state is None else rule_state))
-    )
+    params, state, rule_state = detach(checks.arrays((params, state, () if rule_state is None else rule_state)))
     checks.rule_state(rule_state, batch_size, capacity)
+    return _init(params, keys, state, root_evaluation, rule_state, model=model, capacity=capacity)
+
+
+@functools.partial(jax.jit, static_argnames=("model", "capacity"))
+def _init(
+    params: PyTree,
+    keys: jax.Array,
+    state: PyTree,
+    root_evaluation: Evaluation | None,
+    rule_state: PyTree,
+    *,
+    model: Model,
+    capacity: int,
+) -> Tree:
+    name = "root_evaluation"
     if root_evaluation is None:
-        root_keys = jax.vmap(lambda k: jax.random.fold_in(k, _ROOT_EVALUATION))(keys)
-        root_evaluation, state = model.evaluate(params, root_keys, state)
-    evaluation = checks.evaluation(root_evaluation, batch_size, name="root_evaluation")
+        root_evaluation, state = model.evaluate(params, _for_purpose(keys, _ROOT_EVALUATION), state)
+        name = "evaluate"
+    evaluation = checks.evaluation(root_evaluation, keys.shape[0], name=name)
     return allocate(detach(evaluation), state, keys, rule_state, capacity=capacity)
 
 
@@ -150,8 +163,16 @@ def _run(
     depth_limit = min(max_depth or tree.capacity, max(tree.capacity - 1, 1))
     rules = _Rules(select=_as_rule(select), root_select=_as_rule(root_select), backup=as_partial(backup))
     checks.constants(rules, tree.batch_size)
-    loop = functools.partial(_loop, num_simulations=num_simulations, max_depth=depth_limit, refill=refill)
-    return fold_vmap(loop, model, *detach((checks.arrays(params), tree, rules)))
+    arguments = detach((checks.arrays(params), tree, rules))
+    return _compiled(*arguments, model=model, num_simulations=num_simulations, max_depth=depth_limit, refill=refill)
+
+
+@functools.partial(jax.jit, static_argnames=("model", "num_simulations", "max_depth", "refill"))
+def _compiled(
+    params: PyTree, tree: Tree, rules: _Rules, *, model: Model, num_simulations: int, max_depth: int, refill: bool
+) -> Tree:
+    loop = functools.partial(_loop, num_simulations=num_simulations, max_depth=max_depth, refill=refill)
+    return fold_vmap(loop, model, params, tree, rules)
 
 
 def _as_rule(rule: Rule) -> Partial | Live:
@@ -192,7 +213,7 @@ def _for_purpose(keys: jax.Array, purpose: int) -> jax.Array:
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Stop:
     """Where a descent ended, `[B]` each. A row that takes no part stops at the root and expands nothing."""
 
@@ -249,9 +270,7 @@ def _live_choices(tree: Tree, rule: Live, keys: jax.Array, slots: jax.Array) -> 
 
 
 def _encode(action: jax.Array, child: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
-    return jnp.where(
-        jnp.any(legal_action_mask), jnp.where(child > NO_CHILD, child, -1 - action), FINISHED_CHOICE
-    )
+    return jnp.where(jnp.any(legal_action_mask), jnp.where(child > NO_CHILD, child, -1 - action), FINISHED_CHOICE)
 
 
 def _expand(model: Model, params: PyTree, tree: Tree, keys: jax.Array, stop: _Stop) -> tuple[Tree, jax.Array]:
@@ -310,9 +329,7 @@ def _clean_transition(transition: Transition) -> tuple[Transition, jax.Array]:
     return cleaned, jnp.where(good, 0, Flags.NOT_FINITE.value).astype(jnp.int32)
 
 
-def _back_up(
-    tree: Tree, path: jax.Array, leaf: jax.Array, backup: Partial
-) -> tuple[Tree, jax.Array, jax.Array]:
+def _back_up(tree: Tree, path: jax.Array, leaf: jax.Array, backup: Partial) -> tuple[Tree, jax.Array, jax.Array]:
     """Walk every row from `leaf [B]` to its root, writing what `backup` says of each edge.
 
     The nodes passed, roots left out, are listed in `path` as `row * N + slot`, row after row; returns their number too.
@@ -325,9 +342,7 @@ def _back_up(
         at = statistics.within(tree)
         parent, active = read(tree.parent, row, slot), slot > ROOT
 
-        def visit(
-            row: jax.Array, parent: jax.Array, slot: jax.Array, value: jax.Array
-        ) -> tuple[Update, jax.Array]:
+        def visit(row: jax.Array, parent: jax.Array, slot: jax.Array, value: jax.Array) -> tuple[Update, jax.Array]:
             rule = for_row(backup, row)
             return rule(node(at, row, parent), edge(at, row, parent, slot), node(at, row, slot), value)
 
@@ -345,7 +360,7 @@ def _back_up(
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Statistics:
     """The arrays of a tree that a backup writes: what its loop carries."""
 

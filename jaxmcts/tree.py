@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxmcts.model import Evaluation, PyTree, record
+from jaxmcts.model import Evaluation, PyTree
 
 ROOT = 0
 NO_CHILD = 0
@@ -33,7 +33,7 @@ class Flags(enum.IntFlag):
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Tree:
     """A batch of search trees. Values are in the view of the player to move at their node."""
 
@@ -71,7 +71,7 @@ class Tree:
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Node:
     """The record of one node that selection rules and backups see. Values: view of the player to move."""
 
@@ -88,7 +88,7 @@ class Node:
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Edge:
     """The record of one edge that backups see. `q` and `reward`: view of the player who moved."""
 
@@ -168,9 +168,7 @@ def clean(evaluation: Evaluation) -> tuple[Evaluation, jax.Array]:
     return cleaned, jnp.where(good_row & good_value, 0, Flags.NOT_FINITE.value).astype(jnp.int32)
 
 
-def allocate(
-    evaluation: Evaluation, state: PyTree, keys: jax.Array, rule_state: PyTree, *, capacity: int
-) -> Tree:
+def allocate(evaluation: Evaluation, state: PyTree, keys: jax.Array, rule_state: PyTree, *, capacity: int) -> Tree:
     """Allocate trees of `capacity` slots whose root holds a (not yet cleaned) `evaluation [B, A]` and `state [B, ...]`.
 
     Every array derives from an input, so that under `jax.shard_map` it varies over the mesh as its inputs do.

@@ -14,9 +14,7 @@ def validate(tree: Tree) -> None:
     hole is unreachable; and no number is NaN. Needs concrete arrays, so call it outside `jax.jit`.
     """
     host = jax.tree.map(np.asarray, _without_user_arrays(tree))
-    problems = [
-        f"row {row}: {problem}" for row in range(tree.batch_size) for problem in _row_problems(host, row)
-    ]
+    problems = [f"row {row}: {problem}" for row in range(tree.batch_size) for problem in _row_problems(host, row)]
     if problems:
         raise AssertionError("the tree breaks its invariants:\n" + "\n".join(problems[:20]))
 
@@ -70,11 +68,7 @@ def _row_problems(tree: dict[str, np.ndarray], row: int) -> list[str]:
         "visits into a node are not 1 + those of its edges",
     )
     expected = t["reward"][inner] + t["discount"][inner] * t["value"][inner]
-    demand(
-        np.abs(t["q"][parent, action] - expected) < 1e-3 + 1e-3 * np.abs(expected), "q is not r + g V(child)"
-    )
+    demand(np.abs(t["q"][parent, action] - expected) < 1e-3 + 1e-3 * np.abs(expected), "q is not r + g V(child)")
     finished = not (t["prior_logits"][ROOT] > -np.inf).any()
-    demand(
-        finished == bool(t["flags"] & Flags.FINISHED.value), "the FINISHED flag and the root's mask disagree"
-    )
+    demand(finished == bool(t["flags"] & Flags.FINISHED.value), "the FINISHED flag and the root's mask disagree")
     return problems

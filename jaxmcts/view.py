@@ -43,9 +43,7 @@ def view(
     if legal == 0:
         lines.append("the game is over: no legal action")
     elif legal > min(len(order), max_lines):
-        lines.append(
-            f"{legal - min(len(order), max_lines)} more legal actions, {legal - len(order)} of them unvisited"
-        )
+        lines.append(f"{legal - min(len(order), max_lines)} more legal actions, {legal - len(order)} of them unvisited")
     return "\n".join(lines)
 
 

@@ -16,9 +16,7 @@ from jaxmcts.tree import Node, legal_log_softmax
 Number = jax.Array | float
 
 
-def sigma(
-    node: Node, *, c_visit: Number = 50.0, c_scale: Number = 0.1, rescale_q: bool | jax.Array = True
-) -> jax.Array:
+def sigma(node: Node, *, c_visit: Number = 50.0, c_scale: Number = 0.1, rescale_q: Number = True) -> jax.Array:
     """Return sigma(completed q) `[A]`, the advantage to add to the logits (section 4 and appendix D)."""
     q = completed_q(node)
     q = jnp.where(rescale_q, rescale(q), q)
@@ -46,9 +44,7 @@ def root_scores(node: Node, *, gumbel: jax.Array, **constants: Number) -> jax.Ar
     return gumbel + node.prior_logits + sigma(node, **constants)
 
 
-def gumbel_root(
-    node: Node, *, gumbel: jax.Array, considered_visits: jax.Array, **constants: Number
-) -> jax.Array:
+def gumbel_root(node: Node, *, gumbel: jax.Array, considered_visits: jax.Array, **constants: Number) -> jax.Array:
     """Select the best root edge among those with the visit count that halving asks for now.
 
     `considered_visits [n]` is this root's row of `halving.considered_visits_table`, indexed by the simulations done.
