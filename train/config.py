@@ -1,0 +1,134 @@
+"""What one training run is made of: every number in one frozen record, checked when it is made.
+
+The record holds no arrays and imports no JAX, so the command line can show it at once. It is written
+as it is to `config.json` in the run's folder, and reading that file back gives an equal record.
+"""
+
+import dataclasses
+import math
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """One training run. A value out of its range raises `ValueError`, which says what to do."""
+
+    game: str = "connect_four"  # name of a two-player game for `envs.make`
+    name: str = "connect_four"  # folder of the run under `runs`; a number is added if it is taken
+    runs: str = "runs"  # folder that holds the runs
+    seed: int = 0  # >= 0; the same seed on the same machine gives the same agent
+    iterations: int = 24  # >= 1: rounds of self-play and updates; more is stronger and takes longer
+    minutes: float = math.inf  # > 0, minutes of wall clock: no new iteration begins after that
+
+    games: int = 256  # >= 1: games played side by side; more uses a wide device better
+    steps: int = 32  # >= 1, moves: length of one iteration of self-play; a game goes on in the next one
+    simulations: int = 32  # >= 1: search per move of self-play; more gives better targets, fewer positions
+    max_num_considered_actions: int = 16  # >= 1: moves the search samples at the root
+    opening_plies: int = 11  # >= 0: each game starts with 0 to this many random plies, for variety
+    td_lambda: float = 1.0  # 0 to 1: 1 learns from the game's result, less also from later values
+
+    channels: int = 32  # >= 1: width of the network
+    blocks: int = 5  # >= 1: its 3 x 3 convolutions
+
+    replay: int = 30 * 8192  # positions, >= games * steps: how long a position is learned from
+    mirror: bool = True  # learn from a random symmetry of the board each time a position is drawn
+    updates: int = 40  # >= 1: optimizer steps per iteration; more learns faster, then overfits
+    batch: int = 512  # >= 1: positions per update
+    learning_rate: float = 2e-3  # > 0: AdamW's step at the start; it falls along a cosine to a tenth
+    weight_decay: float = 1e-4  # >= 0, per unit of learning rate; not on biases and norms
+    max_grad_norm: float = 1.0  # > 0: longer gradients are scaled down to this
+    value_weight: float = 1.0  # >= 0: weight of the value's squared error against the policy's cross-entropy
+
+    evaluate_every: int = 8  # iterations, >= 0: match and checkpoint in between; 0 is only at the end
+    match_games: int = 128  # even, >= 2: games of one match, played side by side
+    final_matches: int = 4  # >= 1: matches at the end, each of `match_games` games
+    arena_opening_plies: int = 4  # >= 0: each pair of games starts with 0 to this many random plies
+    agent_simulations: int = 64  # >= 1: search per move of the trained agent, in matches and when loaded
+    opponent_simulations: int = 100  # >= 1: search per move of its opponent, UCT with one rollout a leaf
+
+    def __post_init__(self) -> None:
+        for names, is_in, expected, advice in _RANGES:
+            for field in names.split():
+                if not is_in(getattr(self, field)):
+                    raise ValueError(f"`{field}` is {getattr(self, field)!r}, expected {expected}: {advice}.")
+        if self.replay < self.games * self.steps:
+            raise ValueError(
+                f"`replay` is {self.replay}, expected at least `games` * `steps` = {self.games * self.steps}: "
+                "raise it, or play fewer games or steps, so that an iteration fits."
+            )
+
+
+_RANGES = (
+    (
+        "iterations games steps simulations max_num_considered_actions channels blocks replay updates batch"
+        " final_matches agent_simulations opponent_simulations",
+        lambda value: value >= 1,
+        "at least 1",
+        "it counts something that a run cannot do without",
+    ),
+    (
+        "seed opening_plies evaluate_every arena_opening_plies",
+        lambda value: value >= 0,
+        "0 or more",
+        "use 0 for none",
+    ),
+    (
+        "minutes",
+        lambda value: value > 0,
+        "a number of minutes above 0",
+        "leave it out for no limit",
+    ),
+    (
+        "learning_rate max_grad_norm",
+        lambda value: 0 < value < math.inf,
+        "a finite number above 0",
+        "start from the preset's value",
+    ),
+    (
+        "weight_decay value_weight",
+        lambda value: 0 <= value < math.inf,
+        "a finite number, 0 or more",
+        "use 0 to turn it off",
+    ),
+    (
+        "td_lambda",
+        lambda value: 0 <= value <= 1,
+        "a number from 0 to 1",
+        "use 1 to learn from results alone",
+    ),
+    (
+        "match_games",
+        lambda value: value >= 2 and value % 2 == 0,
+        "an even number of at least 2",
+        "every opening is played twice, once from each side",
+    ),
+    (
+        "game name runs",
+        lambda value: bool(value.strip()),
+        "a name that is not empty",
+        "leave it out for the preset's name",
+    ),
+    (
+        "name",
+        lambda value: "/" not in value and "\\" not in value and value not in (".", ".."),
+        "the name of one folder",
+        "say where the folder lies with `runs`",
+    ),
+)
+
+
+def to_json(config: Config) -> dict[str, Any]:
+    """Turn a config into JSON's types; no limit of time becomes null, for JSON knows no infinity."""
+    fields = dataclasses.asdict(config)
+    return fields | {"minutes": None if math.isinf(config.minutes) else config.minutes}
+
+
+def from_json(fields: dict[str, Any]) -> Config:
+    """Make the config that `to_json` wrote. Raises `ValueError` for fields that this version does not know."""
+    unknown = sorted(set(fields) - {field.name for field in dataclasses.fields(Config)})
+    if unknown:
+        raise ValueError(
+            f"The config has the unknown fields {unknown}: it was written by another version; "
+            "load it with that version, or remove them if they do not matter."
+        )
+    return Config(**fields | {"minutes": math.inf if fields.get("minutes") is None else fields["minutes"]})

@@ -1,0 +1,217 @@
+"""The training loop: self-play -> targets -> replay -> updates -> arena -> log, again and again.
+
+`build` compiles nothing yet but finds everything that can be wrong with a config; `train` runs. All
+randomness of iteration i comes from `fold_in(key(seed), i)`, so no stream depends on how much another used.
+"""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import envs
+import jaxmcts
+from envs.base import IDENTITY
+from train import agent, arena, checkpoint, learner, replay, run_folder, selfplay, targets
+from train.arena import Score
+from train.config import Config
+from train.learner import Learner
+from train.progress import Log, deferred_interrupt
+from train.replay import Replay
+from train.selfplay import Games, Trajectory
+
+record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
+
+
+@record()
+class Result:
+    """Where the run is and what came of it; no score if it was interrupted."""
+
+    folder: Path
+    iterations: int
+    score: Score | None
+
+
+def train(stages: "Stages") -> Result:
+    """Train an agent and keep it in a new folder under `runs`; interrupted, it keeps what there is."""
+    config = stages.config
+    folder = run_folder.create(config)
+    key = jax.random.key(config.seed)
+    with Log(folder / run_folder.METRICS, config.iterations) as log, deferred_interrupt(log) as interrupt:
+        log.say(_plan(config, folder))
+        watch = _Stopwatch()
+        state, games, ring = stages.start(jax.random.fold_in(key, 0))
+
+        for iteration in range(1, config.iterations + 1):
+            play_key, learn_key, match_key = jax.random.split(jax.random.fold_in(key, iteration), 3)
+
+            games, trajectory = stages.play(state.params, games, play_key)
+            ring = stages.store(ring, trajectory)
+            metrics = {"iteration": iteration} | _game_metrics(trajectory)
+            play_seconds = watch.lap()
+
+            state, losses = _learn(stages, state, ring, learn_key)
+            log.iteration(metrics | losses, {"play": play_seconds, "learn": watch.lap()})
+
+            last = iteration == config.iterations or interrupt.pressed or watch.total > 60 * config.minutes
+            if last or (config.evaluate_every and iteration % config.evaluate_every == 0):
+                saved = checkpoint.save(folder / run_folder.CHECKPOINTS, iteration, state)
+                score = None if interrupt.pressed else _evaluate(stages, state, match_key, log, last)
+                watch.lap()
+            if last:
+                break
+        log.say(_ending(config, folder, saved, score))
+    return Result(folder=folder, iterations=iteration, score=score)
+
+
+@record()
+class Stages:
+    """The parts of the loop as compiled functions. Games, replay and learner are donated: use what comes back."""
+
+    config: Config
+    start: Callable[[jax.Array], tuple[Learner, Games, Replay]]
+    play: Callable[[Any, Games, jax.Array], tuple[Games, Trajectory]]
+    store: Callable[[Replay, Trajectory], Replay]
+    update: Callable[[Learner, Replay, jax.Array], tuple[Learner, dict[str, jax.Array]]]
+    match: Callable[[Any, jax.Array], jax.Array]  # (params, key) -> scores [match_games] of the agent
+
+
+def build(config: Config) -> Stages:
+    """Put the parts together. Raises `ValueError` for a game that cannot be trained; writes nothing."""
+    env = envs.make(config.game)
+    if env.num_players != 2:
+        raise ValueError(f"`game` {config.game!r} has {env.num_players} players, expected 2.")
+    network = agent.make_network(env, config)
+    optimizer = learner.make_optimizer(config)
+    policy = functools.partial(agent.make_policy, env, network, config)
+    model = jaxmcts.model_from_env(env, jaxmcts.network_evaluator(env, network))
+    begin = functools.partial(selfplay.start, env=env, games=config.games, opening_plies=config.opening_plies)
+    best = policy(simulations=config.agent_simulations, gumbel_scale=0.0)
+
+    def start(key: jax.Array) -> tuple[Learner, Games, Replay]:
+        learner_key, games_key = jax.random.split(key)
+        games = begin(games_key)
+        item = targets.Sample(
+            state=jax.tree.map(lambda x: x[0], games.state),
+            action_weights=jax.ShapeDtypeStruct((env.num_actions,), np.float32),
+            value=jax.ShapeDtypeStruct((), np.float32),
+        )
+        return learner.start(learner_key, network, optimizer), games, replay.create(item, config.replay)
+
+    play = functools.partial(
+        selfplay.play,
+        env=env,
+        model=model,
+        policy=policy(simulations=config.simulations, gumbel_scale=1.0),
+        steps=config.steps,
+        opening_plies=config.opening_plies,
+    )
+    update = functools.partial(
+        learner.update,
+        env=env,
+        network=network,
+        optimizer=optimizer,
+        batch=config.batch,
+        symmetries=env.symmetries if config.mirror else (IDENTITY,),
+        value_weight=config.value_weight,
+    )
+    match = functools.partial(
+        arena.play,
+        (lambda *arguments: best(*arguments).action, arena.uct_player(env, config.opponent_simulations)),
+        env=env,
+        games=config.match_games,
+        opening_plies=config.arena_opening_plies,
+    )
+    return Stages(
+        config=config,
+        start=jax.jit(start),
+        play=jax.jit(play, donate_argnums=1),
+        store=jax.jit(
+            lambda ring, trajectory: replay.add(ring, targets.samples(trajectory, config.td_lambda)),
+            donate_argnums=0,
+        ),
+        update=jax.jit(update, donate_argnums=0),
+        match=jax.jit(match),
+    )
+
+
+def _learn(
+    stages: Stages, state: Learner, ring: Replay, key: jax.Array
+) -> tuple[Learner, dict[str, float]]:
+    """Take all updates of one iteration; scalars are their means, `skipped_updates` counts the whole run."""
+    history = []
+    for number in range(stages.config.updates):
+        state, metrics = stages.update(state, ring, jax.random.fold_in(key, number))
+        history.append(metrics)
+    history = jax.device_get(history)
+    losses = {name: float(np.mean([metrics[name] for metrics in history])) for name in history[0]}
+    return state, losses | {"skipped_updates": int(history[-1]["skipped_updates"])}
+
+
+def _game_metrics(trajectory: Trajectory) -> dict[str, float]:
+    """Count what ended in one iteration; the length is not a number if no game did."""
+    done, ply, reward = jax.device_get((trajectory.done, trajectory.ply, trajectory.reward))
+    ended = int(done.sum())
+    return {
+        "games": ended,
+        "game_length": float((ply[done] + 1).mean()) if ended else float("nan"),
+        "draws": int((reward[done] == 0).sum()),
+    }
+
+
+def _evaluate(stages: Stages, state: Learner, key: jax.Array, log: Log, final: bool) -> Score:
+    """Play the agent as it is against UCT: one match, or all of them at the end."""
+    config = stages.config
+    matches = config.final_matches if final else 1
+    keys = [jax.random.fold_in(key, number) for number in range(matches)]
+    score = arena.count(np.concatenate([stages.match(state.params, key) for key in keys]))
+    low, high = score.interval()
+    log.write({"updates": int(state.updates), "score": score.mean, "low": low, "high": high} | vars(score))
+    log.say(f"  against UCT: {score}")
+    return score
+
+
+class _Stopwatch:
+    """Measures laps of wall clock in seconds."""
+
+    def __init__(self) -> None:
+        self._start = self._lap = time.monotonic()
+
+    @property
+    def total(self) -> float:
+        return time.monotonic() - self._start
+
+    def lap(self) -> float:
+        before, self._lap = self._lap, time.monotonic()
+        return self._lap - before
+
+
+def _plan(config: Config, folder: Path) -> str:
+    games = config.match_games * config.final_matches
+    limit = "" if config.minutes == float("inf") else f", at most {config.minutes:g} minutes"
+    return (
+        f"{config.iterations} iterations{limit}, each {config.games} games x {config.steps} moves of self-play "
+        f"with {config.simulations} simulations a move, then {config.updates} updates of {config.batch} "
+        f"positions.\nAt the end {games} games against UCT with {config.opponent_simulations} rollouts a move. "
+        f"Device: {jax.devices()[0].device_kind}.\nThe run is kept in {folder}. The first iteration compiles. "
+        "Ctrl-C stops after the iteration in progress and keeps the agent.\n"
+    )
+
+
+def _ending(config: Config, folder: Path, saved: Path, score: Score | None) -> str:
+    strength = (
+        "not measured, the run was interrupted"
+        if score is None
+        else f"{score}\n          against UCT with {config.opponent_simulations} rollouts a move; "
+        f"the agent searched {config.agent_simulations} simulations a move"
+    )
+    return (
+        f"\nStrength: {strength}\nAgent:    {saved}\n"
+        f'Load:     agent = train.load_agent("{folder}")\n'
+        f"Ask:      python -m train.agent {folder} 3 3    (moves so far; it answers with its own)"
+    )

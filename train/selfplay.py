@@ -1,0 +1,105 @@
+"""Self-play: a batch of games, every move chosen by a search, each game followed by a fresh one.
+
+The games outlive the call: one that is cut by the end of an iteration goes on in the next. What is carried
+(`Games`) and what is reported (`Trajectory`) are different records.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from envs.base import is_finished, select
+from jaxmcts import Model
+from jaxmcts.model import Env, PyTree
+
+record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
+
+# policy(params, key, state [B]) -> an output with `action [B]` and `action_weights [B, A]`
+Policy = Callable[[PyTree, jax.Array, Any], Any]
+
+
+@jax.tree_util.register_dataclass
+@record()
+class Games:
+    """The games in progress; none of them is finished."""
+
+    state: Any  # [B]
+    ply: jax.Array  # [B] int32: moves since this game began, its opening included
+
+
+@jax.tree_util.register_dataclass
+@record()
+class Trajectory:
+    """What happened at each move, in the view of the player who made it (`next_value`: of the one after)."""
+
+    state: Any  # [T, B]: the position searched, never a finished one
+    ply: jax.Array  # [T, B] int32: moves before it
+    action_weights: jax.Array  # [T, B, A] float32: what the search made of it
+    reward: jax.Array  # [T, B] float32
+    discount: jax.Array  # [T, B] float32, signed: + same mover next, - the other, 0 game over
+    next_value: jax.Array  # [T, B] float32: network on the position the move led to; 0 if decided
+    done: jax.Array  # [T, B] bool: the game ended or was cut here; the next row is another game
+
+
+def start(key: jax.Array, *, env: Env, games: int, opening_plies: int) -> Games:
+    """Begin `games` games, each with its own random opening."""
+    state, ply = jax.vmap(lambda key: opening(key, env, opening_plies))(jax.random.split(key, games))
+    return Games(state=state, ply=ply)
+
+
+def opening(key: jax.Array, env: Env, max_plies: int) -> tuple[Any, jax.Array]:
+    """Draw one game after 0 to `max_plies` random moves: its state and the number of moves made.
+
+    A move that would end the game is not made, so there may be fewer moves than were drawn.
+    """
+    init_key, length_key, moves_key = jax.random.split(key, 3)
+    length = jax.random.randint(length_key, (), 0, max_plies + 1)
+
+    def move(ply: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        state, made = carry
+        action_key, step_key = jax.random.split(jax.random.fold_in(moves_key, ply))
+        logits = jnp.where(env.legal_action_mask(state), 0.0, -jnp.inf)
+        after = env.step(state, jax.random.categorical(action_key, logits), step_key)
+        keep = (ply < length) & ~is_finished(after)
+        return select(keep, after, state), made + keep
+
+    return jax.lax.fori_loop(0, max_plies, move, (env.init(init_key), jnp.int32(0)))
+
+
+def play(
+    params: PyTree,
+    games: Games,
+    key: jax.Array,
+    *,
+    env: Env,
+    model: Model,
+    policy: Policy,
+    steps: int,
+    opening_plies: int,
+) -> tuple[Games, Trajectory]:
+    """Play `steps` moves in every game; a game that ends is followed by a fresh one at the next move."""
+
+    def step(games: Games, step_key: jax.Array) -> tuple[Games, Trajectory]:
+        search_key, model_key, reset_key = jax.random.split(step_key, 3)
+        step_keys, value_keys = jax.random.split(model_key, (2, games.ply.size))
+        out = policy(params, search_key, games.state)
+        transition, after = model.step(params, step_keys, games.state, out.action)
+        evaluation, after = model.evaluate(params, value_keys, after)
+        done = is_finished(after)
+        played = Trajectory(
+            state=games.state,
+            ply=games.ply,
+            action_weights=out.action_weights,
+            reward=transition.reward,
+            discount=transition.discount,
+            next_value=evaluation.value,
+            done=done,
+        )
+        fresh = start(reset_key, env=env, games=games.ply.size, opening_plies=opening_plies)
+        return jax.vmap(select)(done, fresh, Games(state=after, ply=games.ply + 1)), played
+
+    return jax.lax.scan(step, games, jax.random.split(key, steps))
