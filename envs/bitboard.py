@@ -66,10 +66,17 @@ class Grid:
 
     def column(self, index: jax.Array) -> Words:
         """Give all cells of one column."""
-        place = index - np.arange(self.num_words) * self.columns_per_word
+        # Word by word and not as an array of W: arrays with a tiny last axis do not vectorise on a CPU.
+        return tuple(self._column_in_word(index - first) for first in self._first_columns)
+
+    def _column_in_word(self, place: jax.Array) -> jax.Array:
         inside = (place >= 0) & (place < self.columns_per_word)
         shift = jnp.where(inside, place * self.stride, 0).astype(jnp.uint32)
-        return tuple(jnp.where(inside, np.uint32(2**self.rows - 1) << shift, np.uint32(0)))
+        return jnp.where(inside, np.uint32(2**self.rows - 1) << shift, np.uint32(0))
+
+    @property
+    def _first_columns(self) -> range:
+        return range(0, self.columns, self.columns_per_word)
 
     def is_full(self, words: Words) -> jax.Array:
         """Tell whether every cell is set; [] bool."""

@@ -1,8 +1,8 @@
 """Connect Four: stones fall down a column, four in a row win; other sizes and lengths are options.
 
 Action c drops a stone into column c, counted from the left; row 0 is the bottom one. `board` is
-uint32 [2, W]: the stones of the player to move, then the other's, as bits of a `bitboard.Grid`. On the
-standard board columns 0-3 are in the first word and 4-6 in the second:
+uint32 [2 * W]: the stones of the player to move, then the other's, as the W words of a `bitboard.Grid`. On
+the standard board columns 0-3 are in the first word and 4-6 in the second:
 
     row 5    5 12 19 26 |  5 12 19
     ...                 |             bits 6, 13, 20, 27 guard the tops and stay empty
@@ -64,11 +64,11 @@ class ConnectFour(base.BoardGame):
 
         Row 0 is the bottom row.
         """
-        planes = self.grid.planes(state.board)
+        planes = self.grid.planes(state.board.reshape(2, -1))
         return jnp.moveaxis(planes, 0, -1).astype(jnp.float32)
 
     def _start(self, key: jax.Array | None) -> base.State:
-        return base.opening(jnp.zeros((2, self.grid.num_words), jnp.uint32))
+        return base.opening(jnp.zeros(2 * self.grid.num_words, jnp.uint32))
 
     def _legal(self, state: base.State) -> jax.Array:
         tops = self.grid.cells[:, -1]  # [W, C]
@@ -78,15 +78,13 @@ class ConnectFour(base.BoardGame):
         return functools.reduce(jnp.bitwise_or, self._landing(state, action)) != 0
 
     def _play(self, state: base.State, action: jax.Array, key: jax.Array | None) -> base.State:
-        theirs = tuple(state.board[1])
-        landing = self._landing(state, action)
-        mine = tuple(a | b for a, b in zip(state.board[0], landing, strict=True))
+        mine, theirs = self._sides(state)
+        mine = _union(mine, self._landing(state, action))
         won = self.grid.has_line(mine, self.connect)
-        full = self.grid.is_full(tuple(a | b for a, b in zip(mine, theirs, strict=True)))
         return base.State(
-            board=jnp.stack([*theirs, *mine]).reshape(2, -1),
+            board=jnp.stack([*theirs, *mine]),
             to_play=1 - state.to_play,
-            terminated=won | full,
+            terminated=won | self.grid.is_full(_union(mine, theirs)),
             truncated=state.truncated,
             rewards=jnp.where(won, base.win_rewards(state.to_play), 0),
         )
@@ -95,11 +93,18 @@ class ConnectFour(base.BoardGame):
         # The cell a stone dropped into column `action` lands on; no bit at all if the column is full.
         columns = self.grid.column(action)
         floors = self.grid.cells[:, 0].sum(axis=1, dtype=np.uint32)
-        taken = self._taken(state)
-        return tuple((t + f) & c for t, f, c in zip(taken, floors, columns, strict=True))
+        return tuple((t + f) & c for t, f, c in zip(self._taken(state), floors, columns, strict=True))
 
     def _taken(self, state: base.State) -> bitboard.Words:
-        return tuple(mine | theirs for mine, theirs in zip(*state.board, strict=True))
+        return _union(*self._sides(state))
+
+    def _sides(self, state: base.State) -> tuple[bitboard.Words, bitboard.Words]:
+        words = tuple(state.board[i] for i in range(2 * self.grid.num_words))
+        return words[: self.grid.num_words], words[self.grid.num_words :]
+
+
+def _union(some: bitboard.Words, others: bitboard.Words) -> bitboard.Words:
+    return tuple(a | b for a, b in zip(some, others, strict=True))
 
 
 def _mirror_observation(observation: Any) -> Any:
