@@ -1,0 +1,127 @@
+"""The three searches that are timed: ours, mctx and the C++ yardstick, under one rule in one world.
+
+The rule is AlphaZero's PUCT on [0, 1] without noise. Each contestant is a `prepare(cell)` that compiles and
+returns a call without arguments, which searches and returns the visits `[B, A]` of the root's edges.
+"""
+
+import ctypes
+import dataclasses
+import functools
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+
+import jaxmcts
+from jaxmcts.rules.puct import alphazero
+from tests.bench import world
+from tests.bench.world import Cell
+
+Search = Callable[[], np.ndarray]
+
+
+def tree_of(params: Any, key: jax.Array, state: Any, *, cell: Cell) -> jaxmcts.Tree:
+    """Search with the benchmark's rule; the whole tree comes back."""
+    fpu = jax.tree_util.Partial(jaxmcts.fpu_constant, value=jnp.float32(cell.fpu))
+    rule = jax.tree_util.Partial(alphazero, fpu=fpu)
+    return jaxmcts.search(
+        params,
+        key,
+        state,
+        world.model(cell),
+        select=rule,
+        root_select=rule,
+        backup=jaxmcts.mean_backup,
+        num_simulations=cell.simulations,
+    )
+
+
+def jaxmcts_search(cell: Cell) -> Search:
+    """Prepare our search."""
+
+    def visits(params: Any, key: jax.Array, state: Any) -> jax.Array:
+        return tree_of(params, key, state, cell=cell).visits[:, 0]
+
+    return _compiled(visits, cell)
+
+
+def mctx_search(cell: Cell) -> Search:
+    """Prepare mctx's search."""
+    step = world.recurrent_fn(cell)
+
+    def visits(params: Any, key: jax.Array, state: Any) -> jax.Array:
+        output = mctx.muzero_policy(
+            params,
+            key,
+            world.root_output(cell, state),
+            step,
+            cell.simulations,
+            qtransform=functools.partial(_fpu_then_unit_interval, fpu=cell.fpu),
+            dirichlet_fraction=0.0,
+        )
+        return output.search_tree.summary().visit_counts
+
+    return _compiled(visits, cell)
+
+
+def _fpu_then_unit_interval(tree: Any, node_index: jax.Array, *, fpu: float) -> jax.Array:
+    """Complete unvisited edges with `fpu`, then map; with -1 it is mctx's `qtransform_by_min_max(-1, 1)`."""
+    q = jnp.where(tree.children_visits[node_index] > 0, tree.qvalues(node_index), fpu)
+    return (q + 1) / 2
+
+
+def _compiled(visits: Callable[[Any, jax.Array, Any], jax.Array], cell: Cell) -> Search:
+    arguments = jnp.float32(cell.scale), jax.random.key(0), world.states(cell, world.roots(cell))
+    compiled = jax.jit(visits).lower(*arguments).compile()
+    return lambda: np.asarray(compiled(*arguments))
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """How deep the trees of a cell grow: edges from the root to the node a simulation makes."""
+
+    mean: float  # over simulations and trees
+    deepest: float  # of the trees' deepest, over simulations: what a lockstep descent pays for
+
+
+def yardstick_search(cell: Cell, *, tree_by_tree: bool = False) -> Search:
+    """Prepare the C++ search."""
+    return lambda: _yardstick(cell, tree_by_tree)[0]
+
+
+def shape_of(cell: Cell) -> Shape:
+    """Measure the trees of a cell with the C++ search."""
+    return _yardstick(cell, True)[1]
+
+
+def _yardstick(cell: Cell, tree_by_tree: bool) -> tuple[np.ndarray, Shape]:
+    visits = np.zeros((cell.batch, cell.actions), np.int32)
+    depths, deepest = np.zeros((2, cell.simulations), np.int32)
+    sizes = cell.batch, cell.actions, cell.simulations
+    world_and_rule = ctypes.c_float(cell.scale), ctypes.c_float((cell.fpu + 1) / 2)
+    outputs = map(_pointer, (visits, depths, deepest))
+    _library().search(_pointer(world.roots(cell)), *sizes, *world_and_rule, int(tree_by_tree), *outputs)
+    return visits, Shape(mean=float(depths.mean() / cell.batch), deepest=float(deepest.mean()))
+
+
+def _pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """Compile yardstick.cpp for this machine and load it."""
+    source = Path(__file__).with_name("yardstick.cpp")
+    folder = tempfile.TemporaryDirectory(prefix="yardstick-")
+    target = Path(folder.name) / "yardstick.so"
+    flags = ["-std=c++17", "-O3", "-march=native", "-ffast-math", "-fopenmp-simd", "-shared", "-fPIC"]
+    subprocess.run(["g++", *flags, str(source), "-o", str(target)], check=True)
+    library = ctypes.CDLL(str(target))
+    folder.cleanup()
+    return library
