@@ -17,19 +17,18 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 PyTree = Any
 S = TypeVar("S")
 
-record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
-
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class State:
     """A position and what the last step gave; nothing that can be derived from the two."""
 
@@ -41,7 +40,7 @@ class State:
 
 
 class Symmetry(NamedTuple):
-    """A symmetry of the board as two maps that belong together: what one does to stones, the other does to moves.
+    """A symmetry of the board: two maps, one doing to stones what the other does to moves.
 
     Both act on the last axes and leave any leading ones alone; they take NumPy or JAX arrays.
     """
@@ -53,8 +52,9 @@ class Symmetry(NamedTuple):
 class BoardGame(abc.ABC):
     """A game for the shell to run; subclasses are frozen dataclasses and give the hooks marked abstract."""
 
-    name: str
-    num_players: int
+    name: ClassVar[str]
+    num_players: ClassVar[int]
+    bottom_up: ClassVar[bool] = False  # row 0 of the observation is the lowest one on paper
 
     @property
     @abc.abstractmethod
@@ -82,7 +82,15 @@ class BoardGame(abc.ABC):
 
     @abc.abstractmethod
     def _play(self, state: State, action: jax.Array, key: jax.Array | None) -> State:
-        """Play a legal `action` in a running game. Must not fail on other input: the shell drops the result."""
+        """Play a legal `action` in a running game; on other input the result is dropped and need not make sense."""
+
+    def arrange(self, planes: np.ndarray, to_play: int) -> State:
+        """Set up a position: `planes` is bool of `observation_shape`, in the view of `to_play`.
+
+        The other player is taken to have moved last, so a line of theirs is a win just made. Raises
+        `ValueError` for stones that cannot lie so, `NotImplementedError` if the game has no such thing.
+        """
+        raise NotImplementedError(f"Positions of {self.name!r} cannot be set up.")
 
     def _allows(self, state: State, action: jax.Array) -> jax.Array:
         """Tell whether `_legal` allows one action in range; games override it where that is cheaper."""
@@ -179,7 +187,7 @@ def square_symmetries(size: int) -> tuple[Symmetry, ...]:
             observation=functools.partial(_turn, flips=flips),
             policy=functools.partial(_turn_policy, size=size, flips=flips),
         )
-        for flips in itertools.product((False, True), repeat=3)
+        for flips in itertools.product((False, True), (False, True), (False, True))
     )
 
 

@@ -12,6 +12,7 @@ No column straddles two words: a word holds as many whole columns as fit into 32
 
 import dataclasses
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -59,10 +60,10 @@ class Grid:
         """Unpack sets of cells: [P, W] uint32 to [P, R, C] bool."""
         return ((words[:, :, None, None] & self.cells[None]) != 0).any(axis=1)
 
-    def pack(self, planes: jax.Array) -> jax.Array:
-        """Pack sets of cells: [P, R, C] bool to [P, W] uint32, the inverse of `planes`."""
-        bits = jnp.where(planes[:, None], self.cells[None], np.uint32(0))
-        return bits.sum(axis=(2, 3), dtype=jnp.uint32)
+    def pack(self, planes: np.ndarray) -> np.ndarray:
+        """Pack sets of cells on the host: [P, R, C] bool to [P, W] uint32, the inverse of `planes`."""
+        bits = np.where(planes[:, None], self.cells[None], np.uint32(0))
+        return bits.sum(axis=(2, 3), dtype=np.uint32)
 
     def column(self, index: jax.Array) -> Words:
         """Give all cells of one column."""
@@ -110,5 +111,5 @@ class Grid:
         full = np.uint32(2**self.width - 1)
         return tuple(
             (low >> rest) | ((high << (self.width - rest)) & full)
-            for low, high in zip(padded[: len(words)], padded[1:], strict=False)
+            for low, high in itertools.pairwise(padded[: len(words) + 1])
         )

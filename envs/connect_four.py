@@ -34,6 +34,7 @@ class ConnectFour(base.BoardGame):
 
     name: ClassVar[str] = "connect_four"
     num_players: ClassVar[int] = 2
+    bottom_up: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for option, most in (("rows", 31), ("columns", 64), ("connect", 64)):
@@ -79,15 +80,25 @@ class ConnectFour(base.BoardGame):
 
     def _play(self, state: base.State, action: jax.Array, key: jax.Array | None) -> base.State:
         mine, theirs = self._sides(state)
-        mine = _union(mine, self._landing(state, action))
+        return self._moved(_union(mine, self._landing(state, action)), theirs, state.to_play)
+
+    def _moved(self, mine: bitboard.Words, theirs: bitboard.Words, mover: jax.Array) -> base.State:
+        # The state after `mover`, whose stones are `mine`, has played.
         won = self.grid.has_line(mine, self.connect)
         return base.State(
             board=jnp.stack([*theirs, *mine]),
-            to_play=1 - state.to_play,
+            to_play=1 - mover,
             terminated=won | self.grid.is_full(_union(mine, theirs)),
-            truncated=state.truncated,
-            rewards=jnp.where(won, base.win_rewards(state.to_play), 0),
+            truncated=jnp.zeros((), jnp.bool_),
+            rewards=jnp.where(won, base.win_rewards(mover), 0),
         )
+
+    def arrange(self, planes: np.ndarray, to_play: int) -> base.State:
+        taken = planes[..., 0] | planes[..., 1]
+        if (taken[1:] & ~taken[:-1]).any():
+            raise ValueError("A stone hangs in the air: every cell below a stone must be taken.")
+        mine, theirs = jnp.asarray(self.grid.pack(np.moveaxis(planes, -1, 0)))
+        return self._moved(tuple(theirs), tuple(mine), jnp.int32(1 - to_play))
 
     def _landing(self, state: base.State, action: jax.Array) -> bitboard.Words:
         # The cell a stone dropped into column `action` lands on; no bit at all if the column is full.

@@ -57,16 +57,22 @@ class TicTacToe(base.BoardGame):
 
     def _play(self, state: base.State, action: jax.Array, key: jax.Array | None) -> base.State:
         mine = (state.board & _FULL) | _bit(action)
-        theirs = state.board >> _HALF
+        return self._moved(mine, state.board >> _HALF, state.to_play)
+
+    def _moved(self, mine: jax.Array, theirs: jax.Array, mover: jax.Array) -> base.State:
+        # The state after `mover`, whose stones are `mine`, has played.
         won = functools.reduce(jnp.bitwise_or, [(mine & line) == line for line in _LINES])
-        full = (mine | theirs) == _FULL
         return base.State(
             board=(mine << _HALF) | theirs,
-            to_play=1 - state.to_play,
-            terminated=won | full,
-            truncated=state.truncated,
-            rewards=jnp.where(won, base.win_rewards(state.to_play), 0),
+            to_play=1 - mover,
+            terminated=won | ((mine | theirs) == _FULL),
+            truncated=jnp.zeros((), jnp.bool_),
+            rewards=jnp.where(won, base.win_rewards(mover), 0),
         )
+
+    def arrange(self, planes: np.ndarray, to_play: int) -> base.State:
+        mine, theirs = np.where(planes.reshape(9, 2), _CELL[:, None], 0).sum(axis=0, dtype=np.uint32)
+        return self._moved(jnp.uint32(theirs), jnp.uint32(mine), jnp.int32(1 - to_play))
 
 
 def _stones(state: base.State) -> jax.Array:

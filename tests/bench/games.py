@@ -30,7 +30,6 @@ ROUNDS = 5
 CALLS = 8  # of each side, per round
 
 
-
 def run(rounds: int = ROUNDS) -> list[dict[str, Any]]:
     """Measure every game and give one JSON-ready row each."""
     return [_measure(name, rounds) for name in envs.names()]

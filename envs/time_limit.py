@@ -1,0 +1,97 @@
+"""A limit on the length of a game: past it the state is truncated, which leaves the result undecided."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from envs.base import Symmetry
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TimedState:
+    """The state of a game and the number of plies played in it."""
+
+    inner: Any  # the game's own state; its `truncated` carries the limit
+    plies: jax.Array  # [] int32
+
+    @property
+    def to_play(self) -> jax.Array:
+        return self.inner.to_play
+
+    @property
+    def terminated(self) -> jax.Array:
+        return self.inner.terminated
+
+    @property
+    def truncated(self) -> jax.Array:
+        return self.inner.truncated
+
+    @property
+    def rewards(self) -> jax.Array:
+        return self.inner.rewards
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeLimit:
+    """Cut the games of `env` short after `max_plies` plies.
+
+    A game that ends with its last allowed ply is terminated, not truncated: its result counts. `env` is any
+    game whose state is a dataclass and whose rules stop at `truncated`, as all games here do.
+    """
+
+    env: Any
+    max_plies: int
+
+    def __post_init__(self) -> None:
+        if self.max_plies < 1:
+            raise ValueError(f"`max_plies` is {self.max_plies}, expected at least 1.")
+
+    @property
+    def name(self) -> str:
+        return self.env.name
+
+    @property
+    def num_actions(self) -> int:
+        return self.env.num_actions
+
+    @property
+    def num_players(self) -> int:
+        return self.env.num_players
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return self.env.observation_shape
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return self.env.symmetries
+
+    @property
+    def bottom_up(self) -> bool:
+        return getattr(self.env, "bottom_up", False)
+
+    def init(self, key: jax.Array | None = None, /) -> TimedState:
+        """Start a game with no plies played."""
+        return TimedState(inner=self.env.init(key), plies=jnp.zeros((), jnp.int32))
+
+    def step(self, state: TimedState, action: jax.Array, key: jax.Array | None = None, /) -> TimedState:
+        """Play `action`; see the game itself for illegal actions and for steps after the end."""
+        inner = self.env.step(state.inner, action, key)
+        # Moves that leave the game running are what is counted, so nothing moves after the end.
+        plies = state.plies + (~(inner.terminated | inner.truncated)).astype(jnp.int32)
+        late = ~inner.terminated & (plies >= self.max_plies)
+        return TimedState(
+            inner=dataclasses.replace(inner, truncated=inner.truncated | late),
+            plies=plies,
+        )
+
+    def observe(self, state: TimedState, /) -> jax.Array:
+        """See the state as the game shows it to the player to move."""
+        return self.env.observe(state.inner)
+
+    def legal_action_mask(self, state: TimedState, /) -> jax.Array:
+        """Mark the allowed actions: [A] bool, all False once the game is over or cut short."""
+        return self.env.legal_action_mask(state.inner)
