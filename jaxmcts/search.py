@@ -23,7 +23,7 @@ from jaxmcts import checks
 from jaxmcts.backup import Backup, Update
 from jaxmcts.batching import as_partial, detach, fold_vmap, for_row, row_keys
 from jaxmcts.model import Evaluation, Model, PyTree, Transition
-from jaxmcts.tree import FINISHED_CHOICE, NO_CHILD, ROOT, Flags, Node, Tree, allocate, clean, edge, node, read
+from jaxmcts.tree import FINISHED_CHOICE, NO_CHILD, ROOT, Flags, Node, Tree, allocate, clean, edge, node, read, unset_choice
 
 Select = Callable[[Node], jax.Array]
 
@@ -254,7 +254,7 @@ def _choices(tree: Tree, select: Partial, rows: jax.Array, slots: jax.Array) -> 
     def choice(row: jax.Array, slot: jax.Array) -> jax.Array:
         record = node(tree, row, slot)
         action = for_row(select, row)(record).astype(jnp.int32)
-        return _encode(action, read(tree.child, row, slot, action), record.legal_action_mask)
+        return _encode(action, read(tree.child, row, slot, action), read(tree.choice, row, slot))
 
     return jax.vmap(choice)(rows, slots)
 
@@ -264,13 +264,14 @@ def _live_choices(tree: Tree, rule: Live, keys: jax.Array, slots: jax.Array) -> 
 
     def choice(row: jax.Array, key: jax.Array, tree: Tree, slot: jax.Array) -> jax.Array:
         action = for_row(rule.fn, row)(key, tree, slot).astype(jnp.int32)
-        return _encode(action, read(tree.child, slot, action), read(tree.prior_logits, slot) > -jnp.inf)
+        return _encode(action, read(tree.child, slot, action), read(tree.choice, slot))
 
     return jax.vmap(choice)(_rows(tree), keys, tree, slots)
 
 
-def _encode(action: jax.Array, child: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
-    return jnp.where(jnp.any(legal_action_mask), jnp.where(child > NO_CHILD, child, -1 - action), FINISHED_CHOICE)
+def _encode(action: jax.Array, child: jax.Array, old_choice: jax.Array) -> jax.Array:
+    choice = jnp.where(child > NO_CHILD, child, -1 - action)
+    return jnp.where(old_choice == FINISHED_CHOICE, FINISHED_CHOICE, choice)
 
 
 def _expand(model: Model, params: PyTree, tree: Tree, keys: jax.Array, stop: _Stop) -> tuple[Tree, jax.Array]:
@@ -307,6 +308,7 @@ def _expand(model: Model, params: PyTree, tree: Tree, keys: jax.Array, stop: _St
         parent=put(tree.parent, stop.slot),
         action=put(tree.action, action),
         reward=put(tree.reward, transition.reward),
+        choice=put(tree.choice, unset_choice(evaluation)),
         discount=put(tree.discount, transition.discount),
         value=put(tree.value, evaluation.value),
         raw_value=put(tree.raw_value, evaluation.value),

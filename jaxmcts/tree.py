@@ -22,6 +22,7 @@ from jaxmcts.model import Evaluation, PyTree
 ROOT = 0
 NO_CHILD = 0
 FINISHED_CHOICE = 0
+UNSET_CHOICE = -1
 
 
 class Flags(enum.IntFlag):
@@ -168,13 +169,19 @@ def clean(evaluation: Evaluation) -> tuple[Evaluation, jax.Array]:
     return cleaned, jnp.where(good_row & good_value, 0, Flags.NOT_FINITE.value).astype(jnp.int32)
 
 
+def unset_choice(evaluation: Evaluation) -> jax.Array:
+    """Return the `choice [B]` of new nodes, before any rule was asked: all that is known is who is finished."""
+    finished = ~jnp.any(evaluation.legal_action_mask, axis=-1)
+    return jnp.where(finished, FINISHED_CHOICE, UNSET_CHOICE).astype(jnp.int32)
+
+
 def allocate(evaluation: Evaluation, state: PyTree, keys: jax.Array, rule_state: PyTree, *, capacity: int) -> Tree:
     """Allocate trees of `capacity` slots whose root holds a (not yet cleaned) `evaluation [B, A]` and `state [B, ...]`.
 
     Every array derives from an input, so that under `jax.shard_map` it varies over the mesh as its inputs do.
     """
     root, flags = clean(evaluation)
-    finished = ~jnp.any(root.legal_action_mask, axis=-1)
+    choice = unset_choice(root)
     zero = jnp.zeros_like(flags)  # [B] int32
 
     def slots(first: jax.Array) -> jax.Array:
@@ -188,7 +195,7 @@ def allocate(evaluation: Evaluation, state: PyTree, keys: jax.Array, rule_state:
         visits=edge_integers,
         q=slots(jnp.zeros_like(root.prior_logits)),
         child=edge_integers,
-        choice=integers,
+        choice=slots(choice),
         parent=integers,
         action=integers,
         reward=slots(jnp.zeros_like(root.value)),
@@ -202,7 +209,7 @@ def allocate(evaluation: Evaluation, state: PyTree, keys: jax.Array, rule_state:
         rule_state=rule_state,
         keys=keys,
         num_simulations=zero,
-        flags=flags | jnp.where(finished, Flags.FINISHED.value, 0),
+        flags=flags | jnp.where(choice == FINISHED_CHOICE, Flags.FINISHED.value, 0),
     )
 
 
