@@ -1,0 +1,220 @@
+"""What holds for every game: the contract itself, how it behaves under JAX, resets and time limits."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import envs
+from envs.base import auto_reset
+from envs.check import check_env
+from envs.time_limit import TimeLimit
+from tests.envs import playing
+
+GAMES = [
+    *(envs.make(name) for name in envs.names()),
+    envs.make("connect_four", rows=4, columns=4),
+    envs.make("connect_four", rows=12, columns=5, connect=5),
+    TimeLimit(envs.make("connect_four"), 20),
+]
+IDS = [repr(game) for game in GAMES]
+every_game = pytest.mark.parametrize("env", GAMES, ids=IDS)
+TTT = envs.make("tic_tac_toe")
+
+
+@every_game
+def test_contract(env: Any) -> None:
+    check_env(env)
+
+
+@every_game
+def test_no_dtype_depends_on_the_key(env: Any) -> None:
+    typed, raw = jax.random.key(0), jax.random.PRNGKey(0)
+    action = jnp.int32(0)
+    states = [env.step(env.init(key), action, key) for key in (typed, raw, None)]
+    for state in states[1:]:
+        jax.tree.map(np.testing.assert_array_equal, state, states[0])
+    bare = env.step(env.init(), 0)
+    jax.tree.map(np.testing.assert_array_equal, bare, states[0])
+
+
+@every_game
+def test_games_of_equal_options_share_compiled_programs(env: Any) -> None:
+    traces = []
+
+    @jax.jit
+    def step(state: Any, action: jax.Array) -> Any:
+        traces.append(1)
+        return dataclasses.replace(env).step(state, action)
+
+    state = env.init()
+    for action in (jnp.int32(0), jnp.int32(1), jnp.int32(0)):
+        state = step(state, action)
+    assert len(traces) == 1
+    assert dataclasses.replace(env) == env and len({env, dataclasses.replace(env)}) == 1
+
+
+@every_game
+def test_c068_a_batch_of_one_is_no_special_case(env: Any) -> None:
+    four, masks, moves = playing.random_moves(env, 4, 8, seed=0)
+    one = jax.tree.map(lambda x: x[0, :1], four)
+    for ply in range(8):
+        one = jax.vmap(env.step)(one, moves[ply, :1])
+        jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[ply + 1, :1]), one, four)  # noqa: B023
+    assert jax.vmap(env.observe)(one).shape == (1, *env.observation_shape)
+    np.testing.assert_array_equal(jax.vmap(env.legal_action_mask)(one), masks[8, :1])
+
+
+def test_states_are_small() -> None:
+    sizes = {name: sum(x.nbytes for x in jax.tree.leaves(envs.make(name).init())) for name in envs.names()}
+    assert sizes == {"tic_tac_toe": 18, "connect_four": 30}
+
+
+@pytest.mark.parametrize("action", [1.0, True, jnp.float32(2)])
+def test_an_action_must_be_an_integer(action: Any) -> None:
+    with pytest.raises(TypeError, match="`action` has dtype"):
+        TTT.step(TTT.init(), action)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32])
+def test_actions_of_any_integer_type_are_the_same(dtype: Any) -> None:
+    for env, moves in ((TTT, [8, 0]), (envs.make("connect_four"), [6, 6])):
+        state = env.init()
+        for move in moves:
+            state = env.step(state, dtype(move))
+        jax.tree.map(np.testing.assert_array_equal, state, playing.play(env, moves))
+
+
+def test_make_suggests_the_nearest_name_and_lists_options() -> None:
+    with pytest.raises(ValueError, match="Unknown game 'conect_four': known games are connect_four, "):
+        envs.make("conect_four")
+    with pytest.raises(ValueError, match="Unknown option 'row' of game 'connect_four': its options are rows, "):
+        envs.make("connect_four", row=5)
+    with pytest.raises(ValueError, match="it has no options"):
+        envs.make("tic_tac_toe", size=4)
+
+
+def test_make_gives_equal_games() -> None:
+    assert envs.make("connect_four") == envs.make("connect_four", rows=6, columns=7, connect=4)
+    assert envs.make("connect_four") != envs.make("connect_four", rows=5)
+
+
+# One fresh interpreter for both questions, since each start costs seconds.
+FRESH = """
+import jax
+import envs, envs.check, envs.render, envs.time_limit
+assert not jax.live_arrays(), jax.live_arrays()
+assert jax.config.jax_enable_x64
+import numpy as np
+for name in envs.names():
+    env = envs.make(name)
+    state = env.init(jax.random.key(0))
+    for action in (0, np.int64(1), 0):
+        state = jax.jit(env.step)(state, action)
+    print([str(x.dtype) for x in jax.tree.leaves(state)], env.observe(state).dtype)
+    envs.check.check_env(env, num_games=4)
+"""
+
+
+def test_c070_dtypes_are_the_same_in_64_bit_mode_and_importing_makes_no_array() -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FRESH],
+        env=os.environ | {"JAX_ENABLE_X64": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    for name, line in zip(envs.names(), run.stdout.splitlines(), strict=True):
+        state = envs.make(name).init()
+        assert line == f"{[str(x.dtype) for x in jax.tree.leaves(state)]} float32"
+
+
+# --- Resets and limits
+
+
+def test_c095_a_game_after_a_finished_one_is_fresh() -> None:
+    env, keys = TTT, jax.random.split(jax.random.key(0), 2)
+    short, long = [0, 3, 1, 4, 2], [0, 1, 2, 3, 5]
+    states = jax.vmap(env.init)(keys)
+    for moves in zip(short, long, strict=True):
+        after, states = jax.vmap(lambda *args: auto_reset(env, *args))(states, jnp.array(moves), keys)
+    fresh = env.init()
+    jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[0], y), states, fresh)
+    assert env.legal_action_mask(jax.tree.map(lambda x: x[0], states)).all()
+    jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[1], y[1]), states, after)
+    # The result is not lost: it is in what the step gave.
+    assert after.terminated.tolist() == [True, False]
+    np.testing.assert_array_equal(after.rewards[0], [1, -1])
+
+
+def test_c098_the_last_position_is_there_beside_the_next_first_one() -> None:
+    env = TTT
+    state, stones = env.init(), []
+    for move in [0, 3, 1, 4, 2]:
+        stones.append(int(env.observe(state).sum()))
+        after, state = auto_reset(env, state, jnp.int32(move), jax.random.key(0))
+    assert stones == [0, 1, 2, 3, 4]
+    assert env.observe(after).sum() == 5 and env.observe(state).sum() == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Lot(envs.TicTacToe):
+    """Tic-tac-toe where the lot decides who begins."""
+
+    def _start(self, key: jax.Array | None) -> envs.State:
+        assert key is not None
+        return dataclasses.replace(super()._start(key), to_play=jax.random.bernoulli(key).astype(jnp.int32))
+
+
+def test_c097_every_reset_draws_anew() -> None:
+    env, games = _Lot(), 1000
+    check_env(env, num_games=4)
+    states = jax.vmap(env.init)(jax.random.split(jax.random.key(0), games))
+    done = dataclasses.replace(states, terminated=jnp.ones(games, bool))
+    keys = jax.random.split(jax.random.key(1), games)
+    _, following = jax.vmap(lambda *args: auto_reset(env, *args))(done, jnp.zeros(games, jnp.int32), keys)
+    assert not following.terminated.any()
+    assert 0.45 < following.to_play.mean() < 0.55
+
+
+def test_c096_the_ply_count_starts_over_with_every_game() -> None:
+    env = TimeLimit(TTT, 9)
+    games = [[0, 3, 1, 4, 2], [0, 1, 3, 4, 2, 8, 6], [0, 1, 2, 3, 5, 4, 7, 6, 8]]
+    state, seen = env.init(), []
+    for move in [move for game in games for move in game]:
+        assert not state.truncated
+        after, state = auto_reset(env, state, jnp.int32(move), jax.random.key(0))
+        seen.append((bool(after.terminated), bool(after.truncated), int(state.plies)))
+    ends = np.cumsum([len(game) for game in games]) - 1
+    assert [i for i, (terminated, _, _) in enumerate(seen) if terminated] == ends.tolist()
+    assert not any(truncated for _, truncated, _ in seen)
+    assert [seen[i][2] for i in ends] == [0, 0, 0]
+
+
+def test_c100_a_cut_game_is_truncated_and_a_decided_one_terminated() -> None:
+    moves = [0, 3, 1, 4, 2]
+    cut = playing.play(TimeLimit(TTT, 4), moves[:4])
+    assert cut.truncated and not cut.terminated
+    assert not TimeLimit(TTT, 4).legal_action_mask(cut).any() and not cut.rewards.any()
+    decided = playing.play(TimeLimit(TTT, 5), moves)
+    assert decided.terminated and not decided.truncated
+    np.testing.assert_array_equal(decided.rewards, [1, -1])
+
+
+def test_c072_plies_are_counted_past_127() -> None:
+    env = TimeLimit(envs.make("connect_four", rows=20, columns=10, connect=20), 190)
+    states, _, _ = playing.random_moves(env, 4, 195, seed=0)
+    # Whoever still runs at ply 190 is cut there.
+    assert states.truncated[190].all() and not states.truncated[189].any()
+    assert states.plies.dtype == np.int32 and states.plies.max() == 190
+
+
+def test_a_limit_must_allow_a_move() -> None:
+    with pytest.raises(ValueError, match="`max_plies` is 0"):
+        TimeLimit(TTT, 0)

@@ -1,0 +1,85 @@
+"""Random games step by step beside OpenSpiel and pgx.
+
+Conventions: pgx draws by lot which player id begins, so its rewards are compared through the one who began;
+its mask is all True at the end, ours all False; its rows count from the top. OpenSpiel's `returns` hold the
+result of the whole game, which for these games is the reward of its last step.
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pgx
+import pyspiel
+import pytest
+
+import envs
+from tests.envs import playing
+
+CASES = [
+    ("tic_tac_toe", {}, "tic_tac_toe", 9),
+    ("connect_four", {}, "connect_four", 42),
+    ("connect_four", {"rows": 5, "columns": 8, "connect": 3}, "connect_four(rows=5,columns=8,x_in_row=3)", 40),
+    ("connect_four", {"rows": 9, "columns": 9, "connect": 5}, "connect_four(rows=9,columns=9,x_in_row=5)", 81),
+]
+GAMES = 60
+
+
+@pytest.mark.parametrize(("name", "options", "theirs", "plies"), CASES, ids=[case[2] for case in CASES])
+def test_open_spiel_agrees_at_every_ply(name: str, options: dict[str, int], theirs: str, plies: int) -> None:
+    env = envs.make(name, **options)
+    states, masks, moves = playing.random_moves(env, GAMES, plies, seed=1)
+    game = pyspiel.load_game(theirs)
+    ends = 0
+    for row in range(GAMES):
+        other = game.new_initial_state()
+        for ply in range(plies + 1):
+            ours = jax.tree.map(lambda x: x[ply, row], states)  # noqa: B023
+            assert other.is_terminal() == ours.terminated
+            assert other.returns() == ours.rewards.tolist()
+            legal = [] if other.is_terminal() else other.legal_actions()
+            assert np.flatnonzero(masks[ply, row]).tolist() == legal
+            if other.is_terminal():
+                break
+            assert other.current_player() == ours.to_play
+            other.apply_action(int(moves[ply, row]))
+        ends += other.is_terminal()
+    assert ends == GAMES
+
+
+@pytest.mark.parametrize(("name", "plies"), [("tic_tac_toe", 10), ("connect_four", 43)])
+def test_pgx_agrees_at_every_ply(name: str, plies: int) -> None:
+    env, other = envs.make(name), pgx.make(name)
+    states, masks, moves = playing.random_moves(env, GAMES, plies, seed=2)
+    theirs = _pgx_games(other, moves)
+    beginner = theirs.current_player[0]
+    np.testing.assert_array_equal(states.terminated, theirs.terminated)
+    live = ~states.terminated
+    np.testing.assert_array_equal(masks[live], theirs.legal_action_mask[live])
+    np.testing.assert_array_equal((states.to_play ^ beginner)[live], theirs.current_player[live])
+    # After the end, too: both are frozen with rewards 0.
+    ours = np.where(beginner[:, None] == 0, states.rewards, states.rewards[..., ::-1])
+    np.testing.assert_array_equal(ours, theirs.rewards)
+    seen = np.asarray(jax.jit(jax.vmap(jax.vmap(env.observe)))(states))
+    seen = seen[:, :, ::-1] if env.bottom_up else seen
+    np.testing.assert_array_equal(seen[live], theirs.observation[live])
+
+
+def _pgx_games(env: Any, moves: np.ndarray) -> Any:
+    @jax.jit
+    def games(moves: jax.Array) -> Any:
+        start = jax.vmap(env.init)(jax.random.split(jax.random.key(3), moves.shape[1]))
+        step = jax.vmap(env.step)
+        _, rest = jax.lax.scan(lambda states, actions: (step(states, actions),) * 2, start, moves)
+        return jax.tree.map(lambda first, x: jax.numpy.concatenate([first[None], x]), start, rest)
+
+    return jax.device_get(games(moves))
+
+
+def test_pgx_punishes_an_illegal_move_alike() -> None:
+    for name, moves in (("tic_tac_toe", [4, 4]), ("connect_four", [3] * 7)):
+        theirs = _pgx_games(pgx.make(name), np.array(moves, np.int32)[:, None])
+        ours = playing.play(envs.make(name), moves)
+        assert theirs.terminated[-1, 0] and ours.terminated
+        loser = theirs.current_player[-2, 0] ^ theirs.current_player[0, 0]
+        assert ours.rewards[loser] == theirs.rewards[-1, 0].min() == -1
