@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 PyTree = Any
 S = TypeVar("S")
@@ -100,7 +101,7 @@ class BoardGame(abc.ABC):
         """Start a game. `key` may be left out where the start is always the same."""
         return self._start(key)
 
-    def step(self, state: State, action: jax.Array, key: jax.Array | None = None, /) -> State:
+    def step(self, state: State, action: ArrayLike, key: jax.Array | None = None, /) -> State:
         """Play `action`, an integer scalar; `key` is for games of chance only.
 
         An illegal action, one out of range included, ends the game: the mover loses (-1, the others +1) and
@@ -154,7 +155,7 @@ def select(condition: jax.Array, yes: S, no: S) -> S:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-def win_rewards(player: jax.Array, num_players: int = 2) -> jax.Array:
+def win_rewards(player: ArrayLike, num_players: int = 2) -> jax.Array:
     """Give `player` +1 and everybody else -1: [P] float32."""
     return jnp.where(jnp.arange(num_players) == player, jnp.float32(1), jnp.float32(-1))
 

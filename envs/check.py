@@ -32,14 +32,13 @@ PyTree = Any
 
 # Leaves that an illegal action may change; everything else is the position.
 _OUTCOME = ("to_play", "terminated", "truncated", "rewards")
-_SAMPLE = 128
 
 
 class ContractError(AssertionError):
     """A game does not keep the contract; the message has one sentence a breach."""
 
 
-def check_env(env: Any, *, num_games: int = 16, max_plies: int = 1000, key: jax.Array | None = None) -> None:
+def check_env(env: Any, *, num_games: int = 64, max_plies: int = 1000, key: jax.Array | None = None) -> None:
     """Play `num_games` random games of `env` and raise `ContractError` listing every breach found.
 
     `max_plies` bounds a game's length; `key` draws starts and moves, `jax.random.key(0)` if left out.
@@ -49,14 +48,17 @@ def check_env(env: Any, *, num_games: int = 16, max_plies: int = 1000, key: jax.
         raise ContractError("\n".join([f"{type(env).__name__} breaks the contract of a game:", *found]))
 
 
-def breaches(env: Any, *, num_games: int = 16, max_plies: int = 1000, key: jax.Array | None = None) -> list[str]:
+def breaches(env: Any, *, num_games: int = 64, max_plies: int = 1000, key: jax.Array | None = None) -> list[str]:
     """List every breach of the contract, one sentence each; see `check_env`, which raises them."""
     key = jax.random.key(0) if key is None else key
     found = list(_declarations(env)) or list(_signatures(env, key))
     if found:
         return found
     games = _play(env, num_games, max_plies, key)
-    for check in (_courses, _forfeits, _ends, _repeats, _symmetries):
+    found = list(_courses(env, games))
+    if games.finished[0].all():
+        return found
+    for check in (_forfeits, _ends, _repeats, _symmetries):
         found += check(env, games)
     return found
 
@@ -147,8 +149,12 @@ class _Games:
     step: Callable[[Any, Any, jax.Array], Any]  # states [K, ...], actions [K], one key -> states
 
     def some(self, which: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Take up to `_SAMPLE` of the states marked in `which` [T + 1, B], with their masks."""
-        at = tuple(np.random.default_rng(0).permutation(np.argwhere(which))[:_SAMPLE].T)
+        """Draw as many of the states marked in `which` [T + 1, B] as there are games, with their masks.
+
+        Always that many, some of them twice if need be, so that one compiled `step` serves every check.
+        """
+        rows = np.random.default_rng(0).permutation(np.argwhere(which))
+        at = tuple(np.resize(rows, (which.shape[1], 2)).T)
         return jax.tree.map(lambda x: x[at], self.states), self.masks[at]
 
 
@@ -167,7 +173,7 @@ def _play(env: Any, num_games: int, max_plies: int, key: jax.Array) -> _Games:
     moves: list[np.ndarray] = []
     while len(moves) < max_plies and not is_finished(states).all():
         masks = np.asarray(frames[-1][1])
-        moves.append(np.where(masks, rng.random(masks.shape), -1).argmax(axis=1).astype(np.int32))
+        moves.append(_draw(rng, masks))
         states = jax.device_get(step(states, moves[-1], jax.random.fold_in(key, len(moves))))
         frames.append((states, *look(states)))
     states, masks, observations = jax.tree.map(lambda *x: np.stack(x), *frames)
@@ -182,6 +188,11 @@ def _play(env: Any, num_games: int, max_plies: int, key: jax.Array) -> _Games:
         look=look,
         step=step,
     )
+
+
+def _draw(rng: np.random.Generator, masks: np.ndarray) -> np.ndarray:
+    """Draw one of the marked actions for each row: [K] int32."""
+    return np.where(masks, rng.random(masks.shape), -1).argmax(axis=1).astype(np.int32)
 
 
 def _courses(env: Any, games: _Games) -> Iterator[str]:
@@ -207,14 +218,14 @@ def _courses(env: Any, games: _Games) -> Iterator[str]:
 
 
 def _forfeits(env: Any, games: _Games) -> Iterator[str]:
-    states, masks = games.some(~games.finished & ~games.masks.all(axis=-1))
-    if not len(masks):
+    with_illegal = ~games.finished & ~games.masks.all(axis=-1)
+    if not with_illegal.any():
         return
-    actions = np.where(masks, -1.0, np.random.default_rng(1).random(masks.shape)).argmax(axis=1)
-    after = games.step(states, actions, games.key)
+    states, masks = games.some(with_illegal)
+    after = games.step(states, _draw(np.random.default_rng(1), ~masks), games.key)
     if not after.terminated.all():
         yield "An illegal action does not end the game: `terminated` must be True after it."
-    of_mover = np.take_along_axis(after.rewards, states.to_play[:, None], axis=1)
+    of_mover = np.take_along_axis(after.rewards, np.clip(states.to_play, 0, env.num_players - 1)[:, None], axis=1)
     if not (of_mover < 0).all():
         yield "An illegal action is no loss for the mover: their reward must be negative."
     if env.num_players == 2 and not np.allclose(after.rewards.sum(axis=-1), 0, atol=1e-6):
@@ -225,11 +236,11 @@ def _forfeits(env: Any, games: _Games) -> Iterator[str]:
 
 
 def _ends(env: Any, games: _Games) -> Iterator[str]:
-    states, masks = games.some(games.finished)
-    if not len(masks):
+    if not games.finished.any():
         return
+    states, masks = games.some(games.finished)
     for action in range(0, env.num_actions, max(1, env.num_actions // 16)):
-        after = games.step(states, np.full(len(masks), action), games.key)
+        after = games.step(states, np.full(len(masks), action, np.int32), games.key)
         for name in _changed(states, after):
             if not name.endswith("rewards"):
                 yield f"Action {action} after the end changes `state{name}`: a finished game is frozen."
@@ -241,7 +252,7 @@ def _ends(env: Any, games: _Games) -> Iterator[str]:
 
 def _repeats(env: Any, games: _Games) -> Iterator[str]:
     states, masks = games.some(~games.finished)
-    actions = masks.argmax(axis=1).astype(np.int32)
+    actions = _draw(np.random.default_rng(2), masks)
     batched = games.step(states, actions, games.key)
     keys = jax.random.split(games.key, len(actions))
     jitted = jax.jit(env.step)
@@ -275,7 +286,7 @@ def _symmetries(env: Any, games: _Games) -> Iterator[str]:
         elif index == 0 and not (np.array_equal(moved, moves) and np.array_equal(seen, games.observations)):
             yield "Symmetry 0 is not the identity, which comes first."
         elif not by_chance:
-            yield from _replay(env, games, index, np.argsort(moved))
+            yield from _replay(env, games, index, np.argsort(moved).astype(np.int32))
 
 
 def _replay(env: Any, games: _Games, index: int, image: np.ndarray) -> Iterator[str]:
@@ -300,7 +311,7 @@ def _replay(env: Any, games: _Games, index: int, image: np.ndarray) -> Iterator[
 
 def _depends_on_key(games: _Games) -> bool:
     states, masks = games.some(~games.finished)
-    actions = masks.argmax(axis=1)
+    actions = _draw(np.random.default_rng(3), masks)
     once, again = (games.step(states, actions, jax.random.key(seed)) for seed in (1, 2))
     return bool(_changed(once, again))
 

@@ -9,7 +9,7 @@ import pytest
 import envs
 from tests.envs import playing
 
-ENV = envs.make("connect_four")
+ENV = envs.ConnectFour()
 
 # OEIS A212693: distinct positions after each ply.
 POSITIONS = [1, 7, 49, 238, 1120, 4263, 16422, 54859]
@@ -91,7 +91,7 @@ def test_no_wins(moves: list[int]) -> None:
 @pytest.mark.parametrize(("rows", "columns", "length"), [(6, 7, 4), (4, 4, 4), (5, 9, 3), (8, 8, 5), (10, 7, 1)])
 def test_lines_are_found_wherever_they_are(rows: int, columns: int, length: int) -> None:
     """All lines of the board, each alone, and the same with one stone missing."""
-    grid = envs.make("connect_four", rows=rows, columns=columns).grid
+    grid = envs.ConnectFour(rows, columns).grid
     lines = []
     steps = (0, 1), (1, 0), (1, 1), (-1, 1)
     for row, column, (up, right) in itertools.product(range(rows), range(columns), steps):

@@ -1,0 +1,101 @@
+"""Boards as text: what a drawing looks like, and that it reads back to the same state."""
+
+import textwrap
+
+import jax
+import numpy as np
+import pytest
+
+import envs
+from envs.render import from_text, to_text
+from envs.time_limit import TimeLimit
+from tests.envs import playing
+
+TTT, C4 = envs.make("tic_tac_toe"), envs.make("connect_four")
+
+
+def drawing(text: str) -> str:
+    return textwrap.dedent(text).strip("\n")
+
+
+def test_connect_four_lies_on_its_column_numbers() -> None:
+    assert to_text(C4, playing.play(C4, [3, 3, 2, 2, 1])) == drawing("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . O O . . .
+        . X X X . . .
+        0 1 2 3 4 5 6
+        O to play
+    """)
+
+
+def test_tic_tac_toe_reads_like_its_cells() -> None:
+    assert to_text(TTT, playing.play(TTT, [0, 5])) == drawing("""
+        X . .
+        . . O
+        . . .
+        X to play
+    """)
+
+
+@pytest.mark.parametrize(
+    ("moves", "status"),
+    [
+        ([], "X to play"),
+        ([0, 3, 1, 4, 2], "X won"),
+        ([8, 3, 1, 4, 2, 5], "O won"),
+        ([4, 4], "X won"),
+        ([0, 1, 2, 4, 3, 5, 7, 6, 8], "game over"),
+    ],
+)
+def test_the_last_line_says_how_it_stands(moves: list[int], status: str) -> None:
+    assert to_text(TTT, playing.play(TTT, moves)).splitlines()[-1] == status
+
+
+def test_a_cut_game_is_said_to_be_cut() -> None:
+    env = TimeLimit(C4, 3)
+    assert to_text(env, playing.play(env, [0, 0, 1])).splitlines()[-2:] == ["0 1 2 3 4 5 6", "cut short"]
+
+
+@pytest.mark.parametrize("env", [TTT, C4, envs.make("connect_four", rows=9, columns=12)], ids=repr)
+def test_a_drawing_reads_back_to_the_same_state(env: envs.BoardGame) -> None:
+    states, _, _ = playing.random_moves(env, 8, 40, seed=0)
+    # After the end the rewards of the last move are gone, so those are left to the move itself.
+    fresh = np.concatenate([np.ones((1, 8), bool), ~states.terminated[:-1]])
+    for ply, row in np.argwhere(fresh)[::5]:
+        state = jax.tree.map(lambda x: x[ply, row], states)  # noqa: B023
+        again = from_text(env, to_text(env, state))
+        jax.tree.map(np.testing.assert_array_equal, again, state)
+        assert jax.tree.map(lambda x: x.dtype, again) == jax.tree.map(lambda x: x.dtype, state)
+
+
+def test_a_diagram_without_spaces_is_read_too() -> None:
+    """The position of case C012: X to move wins with cell 2 alone."""
+    state = from_text(TTT, "XX.\nOO.\n...")
+    wins = [cell for cell in range(9) if TTT.step(state, cell).rewards[0] == 1]
+    assert wins == [2]
+
+
+@pytest.mark.parametrize(
+    ("env", "text", "message"),
+    [
+        (TTT, "XX.\nOO.", r"rows of lengths \[3, 3\], expected 3 of 3"),
+        (TTT, "XX.\nOO.\n....", r"rows of lengths \[3, 3, 4\]"),
+        (TTT, "XXX\nX..\nOO.", "4 X and 2 O"),
+        (TTT, "OO.\nX..\n...", "1 X and 2 O"),
+        (TTT, "XXX\nOOO\n...", "has a line of X, who is to play"),
+        (TTT, "XXX\nOO.\n.O.", "has a line of X, who is to play"),
+        (C4, ".......\n" * 4 + "X......\n.......", "hangs in the air"),
+    ],
+)
+def test_what_cannot_be_a_position_is_refused(env: envs.BoardGame, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_text(env, text)
+
+
+def test_a_batch_is_refused() -> None:
+    states = jax.vmap(TTT.init)(jax.random.split(jax.random.key(0), 3))
+    with pytest.raises(ValueError, match=r"`state` is a batch of shape \(3,\)"):
+        to_text(TTT, states)
