@@ -1,4 +1,4 @@
-"""The three searches that are timed: ours, mctx and the C++ yardstick, under one rule in one world.
+"""The searches that are timed: ours, mctx and the C++ yardstick, under one rule in one world.
 
 The rule is AlphaZero's PUCT on [0, 1] without noise. Each contestant is a `prepare(cell)` that compiles and
 returns a call without arguments, which searches and returns the visits `[B, A]` of the root's edges.
@@ -7,6 +7,7 @@ returns a call without arguments, which searches and returns the visits `[B, A]`
 import ctypes
 import dataclasses
 import functools
+import os
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from tests.bench import world
 from tests.bench.world import Cell
 
 Search = Callable[[], np.ndarray]
+Prepare = Callable[[Cell], Search]
 
 
 def tree_of(params: Any, key: jax.Array, state: Any, *, cell: Cell) -> jaxmcts.Tree:
@@ -90,17 +92,22 @@ class Shape:
     deepest: float  # of the trees' deepest, over simulations: what a lockstep descent pays for
 
 
-def yardstick_search(cell: Cell, *, tree_by_tree: bool = False) -> Search:
-    """Prepare the C++ search."""
-    return lambda: _yardstick(cell, tree_by_tree)[0]
+def yardstick_search(cell: Cell) -> Search:
+    """Prepare the C++ search as a network would need it: all trees advance together."""
+    return lambda: _yardstick(cell, tree_by_tree=False)[0]
+
+
+def yardstick_search_by_tree(cell: Cell) -> Search:
+    """Prepare the C++ search at its fastest: one tree after the other, each within the cache."""
+    return lambda: _yardstick(cell, tree_by_tree=True)[0]
 
 
 def shape_of(cell: Cell) -> Shape:
     """Measure the trees of a cell with the C++ search."""
-    return _yardstick(cell, True)[1]
+    return _yardstick(cell, tree_by_tree=True)[1]
 
 
-def _yardstick(cell: Cell, tree_by_tree: bool) -> tuple[np.ndarray, Shape]:
+def _yardstick(cell: Cell, *, tree_by_tree: bool) -> tuple[np.ndarray, Shape]:
     visits = np.zeros((cell.batch, cell.actions), np.int32)
     depths, deepest = np.zeros((2, cell.simulations), np.int32)
     sizes = cell.batch, cell.actions, cell.simulations
@@ -121,7 +128,7 @@ def _library() -> ctypes.CDLL:
     folder = tempfile.TemporaryDirectory(prefix="yardstick-")
     target = Path(folder.name) / "yardstick.so"
     flags = ["-std=c++17", "-O3", "-march=native", "-ffast-math", "-fopenmp-simd", "-shared", "-fPIC"]
-    subprocess.run(["g++", *flags, str(source), "-o", str(target)], check=True)
+    subprocess.run([os.environ.get("CXX", "c++"), *flags, str(source), "-o", str(target)], check=True)
     library = ctypes.CDLL(str(target))
     folder.cleanup()
     return library

@@ -9,34 +9,37 @@ from tests.bench.world import Cell
 
 Row = dict[str, Any]
 
+CONTESTANTS: dict[str, contestants.Prepare] = {
+    "jaxmcts": contestants.jaxmcts_search,
+    "mctx": contestants.mctx_search,
+    "C++": contestants.yardstick_search,
+    "C++ by tree": contestants.yardstick_search_by_tree,
+}
+
 
 def fight(cell: Cell, *, rounds: int = 5) -> Row:
     """Time the contestants on one cell and return a row of the table, simulations per second each."""
-    searches = {
-        "jaxmcts": contestants.jaxmcts_search(cell),
-        "mctx": contestants.mctx_search(cell),
-        "C++": contestants.yardstick_search(cell),
-    }
     visits: dict[str, np.ndarray] = {}
 
-    def keeping(name: str) -> contestants.Search:
+    def keeping(name: str, search: contestants.Search) -> contestants.Search:
         def call() -> np.ndarray:
-            visits[name] = searches[name]()
+            visits[name] = search()
             return visits[name]
 
         return call
 
-    times = timing.medians({name: keeping(name) for name in searches}, rounds=rounds)
+    searches = {name: keeping(name, prepare(cell)) for name, prepare in CONTESTANTS.items()}
+    times = timing.take_turns(searches, rounds=rounds)
     shape = contestants.shape_of(cell)
     total = cell.batch * cell.simulations
     return {
         "cell": cell.label,
         "depth": round(shape.mean, 1),
         "deepest": round(shape.deepest, 1),
-        **{f"{name} /s": round(total / times[name]) for name in searches},
-        "C++ / jaxmcts": round(times["jaxmcts"] / times["C++"], 2),
+        **{f"{name} /s": round(total / timing.median(times, name)) for name in CONTESTANTS},
         "rows unlike": _unlike(visits),
-        "jaxmcts / mctx": round(times["mctx"] / times["jaxmcts"], 2),
+        "jaxmcts / C++": round(timing.ratio(times, "C++", "jaxmcts"), 2),
+        "jaxmcts / mctx": round(timing.ratio(times, "mctx", "jaxmcts"), 2),
     }
 
 

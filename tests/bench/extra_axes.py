@@ -33,13 +33,13 @@ def run(quick: bool) -> list[Row]:
         "nested": lambda: nested(jnp.broadcast_to(scale, AXES), keys, folded),
     }
     same = bool((calls["flat"]() == calls["nested"]().reshape(FLAT.batch, FLAT.actions)).all())
-    times = timing.medians(calls, rounds=1 if quick else 5)
-    ratio = times["nested"] / times["flat"]
+    times = timing.take_turns(calls, rounds=1 if quick else 5)
+    ratio = timing.ratio(times, "nested", "flat")
     return [
         {
             "cell": FLAT.label,
             "axes": "2 x 4 x 16",
-            **{f"{name} ms": round(1e3 * times[name], 1) for name in calls},
+            **{f"{name} ms": round(1e3 * timing.median(times, name), 1) for name in calls},
             "same visits": same,
             "ratio": round(ratio, 2),
             "required": f"<= {MOST}",

@@ -10,10 +10,9 @@ from typing import Any
 
 import jax
 
-from tests.bench.duel import Row
+from tests.bench.duel import CONTESTANTS, Row
 
 RESULTS = Path(__file__).parent / "results"
-CONTESTANTS = ("jaxmcts", "mctx", "C++")
 
 
 def machine() -> dict[str, Any]:
@@ -72,8 +71,8 @@ def plot(rows: list[Row], path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(9, 0.6 * len(rows) + 1.5), layout="constrained")
     for i, name in enumerate(CONTESTANTS):
-        places = [place + 0.27 * (i - 1) for place in range(len(rows))]
-        bars = axes.barh(places, [row[f"{name} /s"] for row in rows], height=0.25, label=name)
+        places = [place + 0.2 * (i - 1.5) for place in range(len(rows))]
+        bars = axes.barh(places, [row[f"{name} /s"] for row in rows], height=0.18, label=name)
         if name == "jaxmcts":
             axes.bar_label(bars, [f"{row['jaxmcts / mctx']:g} x mctx" for row in rows], padding=3, fontsize=8)
     axes.set_yticks(range(len(rows)), [row["cell"] for row in rows], fontsize=8)

@@ -1,4 +1,4 @@
-"""Timing that survives a busy machine: contestants take turns, and only their medians are compared."""
+"""Timing that survives a busy machine: contestants take turns, and a ratio compares neighbours in time."""
 
 import statistics
 import time
@@ -10,20 +10,22 @@ import jax
 SLOW_S = 10.0  # a call that takes longer runs once
 SHORT_S = 0.02  # a shorter call is repeated within one measurement
 
+Times = dict[str, list[float]]  # seconds, a list of rounds for each call
 
-def medians(calls: Mapping[str, Callable[[], Any]], *, rounds: int = 5) -> dict[str, float]:
-    """Return the median seconds of each call, measured in turns after one call each to warm up.
 
-    The warm-up is the measurement of a call that takes longer than `SLOW_S`.
+def take_turns(calls: Mapping[str, Callable[[], Any]], *, rounds: int = 5) -> Times:
+    """Time each call once a round, in turns, after one call each to warm up.
+
+    The warm-up is the only measurement of a call that takes longer than `SLOW_S`.
     """
     first = {name: seconds(call) for name, call in calls.items()}
-    brief = {name: max(1, round(SHORT_S / first[name])) for name in calls}
-    times: dict[str, list[float]] = {name: [] for name in calls}
+    repeats = {name: max(1, round(SHORT_S / first[name])) for name in calls}
+    times: Times = {name: [] if first[name] < SLOW_S else [first[name]] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             if first[name] < SLOW_S:
-                times[name].append(seconds(call, brief[name]))
-    return {name: statistics.median(times[name] or [first[name]]) for name in calls}
+                times[name].append(seconds(call, repeats[name]))
+    return times
 
 
 def seconds(call: Callable[[], Any], repeats: int = 1) -> float:
@@ -32,6 +34,18 @@ def seconds(call: Callable[[], Any], repeats: int = 1) -> float:
     for _ in range(repeats):
         jax.block_until_ready(call())
     return (time.perf_counter() - start) / repeats
+
+
+def median(times: Times, name: str) -> float:
+    """Return the median seconds of one call."""
+    return statistics.median(times[name])
+
+
+def ratio(times: Times, slow: str, fast: str) -> float:
+    """Return how many times longer `slow` takes: the median over rounds, or of medians if one ran only once."""
+    if len(times[slow]) != len(times[fast]):
+        return median(times, slow) / median(times, fast)
+    return statistics.median(a / b for a, b in zip(times[slow], times[fast]))
 
 
 def verdict(passed: bool) -> str:

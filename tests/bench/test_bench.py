@@ -1,0 +1,33 @@
+"""The benchmarks measure what they say: every contestant builds the same trees, and the tables read well."""
+
+import numpy as np
+import pytest
+
+from tests.bench import contestants, report, timing
+from tests.bench.world import Cell
+
+SHARP = Cell(batch=8, actions=9, simulations=24)
+FLAT = Cell(batch=8, actions=9, simulations=24, scale=3.0, fpu=0.0)
+
+
+def test_mctx_builds_the_same_trees() -> None:
+    np.testing.assert_array_equal(contestants.jaxmcts_search(FLAT)(), contestants.mctx_search(FLAT)())
+
+
+@pytest.mark.slow  # needs a C++ compiler, which nothing else in the project does
+@pytest.mark.parametrize("cell", [SHARP, FLAT], ids=lambda cell: cell.label)
+def test_the_yardstick_builds_the_same_trees(cell: Cell) -> None:
+    visits = contestants.jaxmcts_search(cell)()
+    np.testing.assert_array_equal(visits, contestants.yardstick_search(cell)())
+    np.testing.assert_array_equal(visits, contestants.yardstick_search_by_tree(cell)())
+
+
+def test_a_ratio_compares_rounds() -> None:
+    times = {"one": [2.0, 20.0, 4.0], "other": [1.0, 10.0, 1.0], "once": [8.0]}
+    assert timing.ratio(times, "one", "other") == 2.0
+    assert timing.ratio(times, "once", "one") == 2.0
+
+
+def test_table() -> None:
+    rows = [{"cell": "a", "visits/s": 12345}, {"cell": "bb", "same": True}]
+    assert report.table(rows) == "cell  visits/s  same\na     12,345\nbb              True"
