@@ -3,8 +3,8 @@
 Random legal games are recorded beforehand, `PLIES` plies in each of `BATCH` rows, a new game following where
 one ends. Then both sides step through the same moves in one compiled scan: no move is illegal and none falls
 on a finished game. Both restart finished rows the same way, by a select of a start state made beforehand
-(so neither pays for random keys), and of both the mask, the rewards and the end flags are summed after every
-step, so that none of the work is dead code. Observations are left to whoever needs them, for both.
+(so neither pays for random keys), and of both the mask, the rewards and the end flags are added up row by row
+after every step, so that none of the work is dead code. Observations are left to whoever needs them, for both.
 
 The two sides alternate in one process, and a round's ratio compares neighbours in time; the table gives the
 median of `ROUNDS` rounds.
@@ -64,6 +64,8 @@ def _measure(name: str, rounds: int) -> dict[str, Any]:
         _side(env, env.legal_action_mask, keys),
         _side(theirs, lambda state: state.legal_action_mask, keys),
     ]
+    ends = [side(actions)[2] for side in sides]
+    np.testing.assert_array_equal(*ends, err_msg="the two sides do not play the same games")
     seconds = np.array([[_time(side, actions) for side in sides] for _ in range(rounds + 1)][1:])
     ours, pgxs = (statistics.median(column) for column in seconds.T)
     ratios = seconds[:, 1] / seconds[:, 0]
@@ -85,13 +87,20 @@ def _measure(name: str, rounds: int) -> dict[str, Any]:
 def _side(env: Any, mask_of: Callable[[Any], jax.Array], keys: jax.Array) -> Callable[[jax.Array], Any]:
     start = jax.jit(jax.vmap(env.init))(keys)
 
-    def ply(states: Any, actions: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
+    def ply(carry: tuple[Any, ...], actions: jax.Array) -> tuple[tuple[Any, ...], None]:
+        states, allowed, won, ended = carry
         after = jax.vmap(env.step)(states, actions)
         finished = after.terminated | after.truncated
-        seen = jax.vmap(mask_of)(after).sum(), after.rewards[:, 0].sum(), finished.sum()
-        return jax.vmap(base.select)(finished, start, after), seen
+        allowed += jax.vmap(mask_of)(after).sum(axis=1)
+        won += after.rewards[:, 0]
+        states = jax.vmap(base.select)(finished, start, after)
+        return (states, allowed, won, ended + finished), None
 
-    return jax.jit(lambda actions: jax.lax.scan(ply, start, actions)[1])
+    def play(actions: jax.Array) -> tuple[jax.Array, ...]:
+        zeros = jnp.zeros(len(keys), jnp.int32)
+        return jax.lax.scan(ply, (start, zeros, zeros.astype(jnp.float32), zeros), actions)[0][1:]
+
+    return jax.jit(play)
 
 
 def _time(side: Callable[[jax.Array], Any], actions: jax.Array) -> float:

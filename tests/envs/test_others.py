@@ -5,9 +5,11 @@ its mask is all True at the end, ours all False; its rows count from the top. Op
 result of the whole game, which for these games is the reward of its last step.
 """
 
+import functools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pgx
 import pyspiel
@@ -17,8 +19,8 @@ import envs
 from tests.envs import playing
 
 CASES = [
-    ("tic_tac_toe", {}, "tic_tac_toe", 9),
-    ("connect_four", {}, "connect_four", 42),
+    ("tic_tac_toe", {}, "tic_tac_toe", 10),
+    ("connect_four", {}, "connect_four", 43),
     ("connect_four", {"rows": 5, "columns": 8, "connect": 3}, "connect_four(rows=5,columns=8,x_in_row=3)", 40),
     ("connect_four", {"rows": 9, "columns": 9, "connect": 5}, "connect_four(rows=9,columns=9,x_in_row=5)", 81),
 ]
@@ -49,9 +51,9 @@ def test_open_spiel_agrees_at_every_ply(name: str, options: dict[str, int], thei
 
 @pytest.mark.parametrize(("name", "plies"), [("tic_tac_toe", 10), ("connect_four", 43)])
 def test_pgx_agrees_at_every_ply(name: str, plies: int) -> None:
-    env, other = envs.make(name), pgx.make(name)
+    env = envs.make(name)
     states, masks, moves = playing.random_moves(env, GAMES, plies, seed=2)
-    theirs = _pgx_games(other, moves)
+    theirs = jax.device_get(_pgx_program(_pgx(name))(moves))
     beginner = theirs.current_player[0]
     np.testing.assert_array_equal(states.terminated, theirs.terminated)
     live = ~states.terminated
@@ -65,21 +67,29 @@ def test_pgx_agrees_at_every_ply(name: str, plies: int) -> None:
     np.testing.assert_array_equal(seen[live], theirs.observation[live])
 
 
-def _pgx_games(env: Any, moves: np.ndarray) -> Any:
+@functools.cache
+def _pgx(name: str) -> Any:
+    return pgx.make(name)
+
+
+@functools.cache
+def _pgx_program(env: Any) -> Any:
     @jax.jit
     def games(moves: jax.Array) -> Any:
         start = jax.vmap(env.init)(jax.random.split(jax.random.key(3), moves.shape[1]))
         step = jax.vmap(env.step)
         _, rest = jax.lax.scan(lambda states, actions: (step(states, actions),) * 2, start, moves)
-        return jax.tree.map(lambda first, x: jax.numpy.concatenate([first[None], x]), start, rest)
+        return jax.tree.map(lambda first, x: jnp.concatenate([first[None], x]), start, rest)
 
-    return jax.device_get(games(moves))
+    return games
 
 
-def test_pgx_punishes_an_illegal_move_alike() -> None:
-    for name, moves in (("tic_tac_toe", [4, 4]), ("connect_four", [3] * 7)):
-        theirs = _pgx_games(pgx.make(name), np.array(moves, np.int32)[:, None])
-        ours = playing.play(envs.make(name), moves)
-        assert theirs.terminated[-1, 0] and ours.terminated
-        loser = theirs.current_player[-2, 0] ^ theirs.current_player[0, 0]
-        assert ours.rewards[loser] == theirs.rewards[-1, 0].min() == -1
+@pytest.mark.parametrize(("name", "plies", "moves"), [("tic_tac_toe", 10, [4, 4]), ("connect_four", 43, [3] * 7)])
+def test_pgx_punishes_an_illegal_move_alike(name: str, plies: int, moves: list[int]) -> None:
+    padded = np.zeros((plies, GAMES), np.int32)
+    padded[: len(moves), 0] = moves
+    theirs = jax.tree.map(lambda x: x[: len(moves) + 1, 0], jax.device_get(_pgx_program(_pgx(name))(padded)))
+    ours = playing.play(envs.make(name), moves)
+    assert theirs.terminated[-1] and ours.terminated
+    loser = theirs.current_player[-2] ^ theirs.current_player[0]
+    assert ours.rewards[loser] == theirs.rewards[-1].min() == -1
