@@ -54,6 +54,25 @@ def detach(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x, tree)
 
 
+def vary_alike(tree: PyTree, *others: PyTree) -> PyTree:
+    """Let every leaf of `tree` vary over the mesh axes that any leaf here varies over.
+
+    Inside `jax.shard_map` a loop's carry must vary before the loop as it does after; zeros and a model's constants do
+    not by themselves. Elsewhere this does nothing.
+    """
+
+    def axes(leaf: jax.Array) -> frozenset[str]:
+        return frozenset(jax.typeof(leaf).manual_axis_type.varying)
+
+    every = frozenset().union(*(axes(leaf) for leaf in jax.tree.leaves((tree, *others))))
+
+    def vary(leaf: jax.Array) -> jax.Array:
+        missing = tuple(sorted(every - axes(leaf)))
+        return jax.lax.pcast(leaf, missing, to="varying") if missing else leaf
+
+    return jax.tree.map(vary, tree)
+
+
 def fold_vmap(
     run: Callable[[Model, PyTree, PyTree, PyTree], PyTree],
     model: Model,

@@ -21,9 +21,22 @@ from jax.tree_util import Partial
 
 from jaxmcts import checks
 from jaxmcts.backup import Backup, Update
-from jaxmcts.batching import as_partial, detach, fold_vmap, for_row, row_keys
+from jaxmcts.batching import as_partial, detach, fold_vmap, for_row, row_keys, vary_alike
 from jaxmcts.model import Evaluation, Model, PyTree, Transition
-from jaxmcts.tree import FINISHED_CHOICE, NO_CHILD, ROOT, Flags, Node, Tree, allocate, clean, edge, node, read, unset_choice
+from jaxmcts.tree import (
+    FINISHED_CHOICE,
+    NO_CHILD,
+    ROOT,
+    Flags,
+    Node,
+    Tree,
+    allocate,
+    clean,
+    edge,
+    node,
+    read,
+    unset_choice,
+)
 
 Select = Callable[[Node], jax.Array]
 
@@ -172,7 +185,7 @@ def _compiled(
     params: PyTree, tree: Tree, rules: _Rules, *, model: Model, num_simulations: int, max_depth: int, refill: bool
 ) -> Tree:
     loop = functools.partial(_loop, num_simulations=num_simulations, max_depth=max_depth, refill=refill)
-    return fold_vmap(loop, model, params, tree, rules)
+    return fold_vmap(loop, model, params, vary_alike(tree, params, rules), rules)
 
 
 def _as_rule(rule: Rule) -> Partial | Live:
@@ -191,7 +204,7 @@ def _loop(
 ) -> Tree:
     if refill and not isinstance(rules.select, Live):
         tree = _refill(tree, rules.select)
-    chunk = _chunk_size(tree.batch_size)
+    chunk = _chunk_size(tree.batch_size, tree.num_actions)
     longest = tree.batch_size * min(max_depth, tree.capacity - 1)
     path = jnp.broadcast_to(tree.flags[:1] * 0, (-(-longest // chunk) * chunk,))
 
@@ -411,7 +424,7 @@ def _refresh(tree: Tree, select: Partial, path: jax.Array, length: jax.Array, ch
         place = jax.lax.dynamic_slice(path, (start,), (chunk,))
         row, slot = place // tree.capacity, place % tree.capacity
         used = start + jnp.arange(chunk, dtype=jnp.int32) < length
-        choices = _choices(tree, select, row, slot)
+        choices = _choices(dataclasses.replace(tree, choice=choice), select, row, slot)
         target = jnp.where(used, slot, tree.capacity)
         return start + chunk, choice.at[row, target].set(choices, mode="drop", unique_indices=True)
 
@@ -427,20 +440,21 @@ def _refill(tree: Tree, select: Partial) -> Tree:
     def refill(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         slot, choice = carry
         slots = jnp.broadcast_to(slot, row.shape)
-        return slot + 1, choice.at[row, slots].set(_choices(tree, select, row, slots))
+        choices = _choices(dataclasses.replace(tree, choice=choice), select, row, slots)
+        return slot + 1, choice.at[row, slots].set(choices)
 
     _, choice = jax.lax.while_loop(lambda carry: carry[0] <= last, refill, (jnp.int32(1), tree.choice))
     return dataclasses.replace(tree, choice=choice)
 
 
 def _rows(tree: Tree) -> jax.Array:
-    return jnp.arange(tree.batch_size, dtype=jnp.int32)
+    return vary_alike(jnp.arange(tree.batch_size, dtype=jnp.int32), tree.num_simulations)
 
 
 def _is_full(tree: Tree) -> jax.Array:
     return tree.num_simulations + 1 >= tree.capacity
 
 
-def _chunk_size(batch_size: int) -> int:
-    """Pairs evaluated at once by `_refresh`: enough to pay for an iteration, few enough to waste little."""
-    return min(256, max(16, 2 * batch_size))
+def _chunk_size(batch_size: int, num_actions: int) -> int:
+    """Nodes evaluated at once by `_refresh`: enough to pay for an iteration, few enough to stay in the cache."""
+    return max(16, min(2 * batch_size, max(128, 8192 // num_actions)))

@@ -176,10 +176,7 @@ def unset_choice(evaluation: Evaluation) -> jax.Array:
 
 
 def allocate(evaluation: Evaluation, state: PyTree, keys: jax.Array, rule_state: PyTree, *, capacity: int) -> Tree:
-    """Allocate trees of `capacity` slots whose root holds a (not yet cleaned) `evaluation [B, A]` and `state [B, ...]`.
-
-    Every array derives from an input, so that under `jax.shard_map` it varies over the mesh as its inputs do.
-    """
+    """Allocate trees of `capacity` slots whose root holds a (not yet cleaned) `evaluation [B, A]` and `state [B, ...]`."""
     root, flags = clean(evaluation)
     choice = unset_choice(root)
     zero = jnp.zeros_like(flags)  # [B] int32

@@ -14,7 +14,9 @@ def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     low = jnp.finfo(scores.dtype).min
     ranked = jnp.where(allowed, jnp.where(scores > low, scores, low), -jnp.inf)
     ranked_prior = jnp.where(ranked == _maximum(ranked), jnp.where(allowed, prior, -1), -2)
-    countdown = jnp.arange(num_actions, 0, -1, dtype=scores.dtype)  # floats: their maximum is vectorised, integers' is not
+    countdown = jnp.arange(
+        num_actions, 0, -1, dtype=scores.dtype
+    )  # floats: their maximum is vectorised, integers' is not
     first = _maximum(jnp.where(ranked_prior == _maximum(ranked_prior), countdown, 0))
     return num_actions - first.astype(jnp.int32)
 
