@@ -16,7 +16,7 @@ from jaxmcts.backup import mean_backup
 from jaxmcts.model import Evaluation, Model, PyTree
 from jaxmcts.qvalue import Fpu, fpu_lose
 from jaxmcts.rules import gumbel, puct, uct
-from jaxmcts.search import init, run
+from jaxmcts.search import advance, init
 from jaxmcts.tree import Tree
 
 Number = jax.Array | float
@@ -68,7 +68,7 @@ def alphazero_policy(
     )
     select = Partial(puct.alphazero, c_init=c_init, c_base=c_base, fpu=fpu)
     root_select = Partial(root_.with_prior, rule=select, prior_logits=noisy)
-    tree = run(
+    tree = advance(
         params, tree, model, select=select, root_select=root_select, backup=mean_backup,
         num_simulations=num_simulations, max_depth=max_depth,
     )  # fmt: skip
@@ -120,7 +120,7 @@ def gumbel_policy(
         **constants,
     )
     select = Partial(gumbel.gumbel_interior, **constants)
-    tree = run(
+    tree = advance(
         params, tree, model, select=select, root_select=root_select, backup=mean_backup,
         num_simulations=num_simulations, max_depth=max_depth,
     )  # fmt: skip
@@ -148,7 +148,7 @@ def uct_policy(
     """
     tree, _ = _start(params, key, state, model, num_simulations, root_evaluation)
     select = Partial(uct.uct, c=c)
-    tree = run(
+    tree = advance(
         params, tree, model, select=select, root_select=select, backup=mean_backup,
         num_simulations=num_simulations, max_depth=max_depth,
     )  # fmt: skip

@@ -132,7 +132,10 @@ def run(
     finished state or that depth backs up the raw value found there again. Rows without a slot left stop with `FULL`.
     Donate the tree to update it in place.
     """
-    return _run(params, tree, model, select, root_select, backup, num_simulations, max_depth, refill=True)
+    return advance(
+        params, tree, model, select=select, root_select=root_select, backup=backup,
+        num_simulations=num_simulations, max_depth=max_depth, refill=True,
+    )  # fmt: skip
 
 
 def search(
@@ -155,20 +158,25 @@ def search(
         params, key, state, model,
         capacity=num_simulations + 1, root_evaluation=root_evaluation, rule_state=rule_state,
     )  # fmt: skip
-    return _run(params, tree, model, select, root_select, backup, num_simulations, max_depth, refill=False)
+    return advance(
+        params, tree, model, select=select, root_select=root_select, backup=backup,
+        num_simulations=num_simulations, max_depth=max_depth,
+    )  # fmt: skip
 
 
-def _run(
+def advance(
     params: PyTree,
     tree: Tree,
     model: Model,
+    *,
     select: Rule,
     root_select: Rule,
     backup: Backup,
     num_simulations: int,
     max_depth: int | None,
-    refill: bool,
+    refill: bool = False,
 ) -> Tree:
+    """Do what `run` says. Without `refill`, the tree must be new or come from a run with the same `select`."""
     checks.count("num_simulations", num_simulations)
     checks.fits(num_simulations, tree.capacity)
     if max_depth is not None:

@@ -176,7 +176,7 @@ def unset_choice(evaluation: Evaluation) -> jax.Array:
 
 
 def allocate(evaluation: Evaluation, state: PyTree, keys: jax.Array, rule_state: PyTree, *, capacity: int) -> Tree:
-    """Allocate trees of `capacity` slots whose root holds a (not yet cleaned) `evaluation [B, A]` and `state [B, ...]`."""
+    """Allocate trees of `capacity` slots around a root of `state [B, ...]` and its `evaluation`, not yet cleaned."""
     root, flags = clean(evaluation)
     choice = unset_choice(root)
     zero = jnp.zeros_like(flags)  # [B] int32
