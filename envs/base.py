@@ -157,7 +157,7 @@ def select(condition: jax.Array, yes: S, no: S) -> S:
 
 def win_rewards(player: ArrayLike, num_players: int = 2) -> jax.Array:
     """Give `player` +1 and everybody else -1: [P] float32."""
-    return jnp.where(jnp.arange(num_players) == player, jnp.float32(1), jnp.float32(-1))
+    return jnp.where(jnp.arange(num_players, dtype=jnp.int32) == player, jnp.float32(1), jnp.float32(-1))
 
 
 def opening(board: jax.Array, num_players: int = 2) -> State:
@@ -208,4 +208,8 @@ def _as_action(action: Any) -> jax.Array:
     action = jnp.asarray(action)
     if not jnp.issubdtype(action.dtype, jnp.integer):
         raise TypeError(f"`action` has dtype {action.dtype}, expected an integer: pass the action's index.")
+    if action.dtype.itemsize > 4:
+        # Only the low 32 bits survive the cast: keep what lies beyond them from turning into a legal action.
+        limit = 2**31 - 1
+        action = jnp.where((action >= 0) & (action < limit), action, limit)
     return action.astype(jnp.int32)

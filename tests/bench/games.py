@@ -64,8 +64,8 @@ def _measure(name: str, rounds: int) -> dict[str, Any]:
         _side(env, env.legal_action_mask, keys),
         _side(theirs, lambda state: state.legal_action_mask, keys),
     ]
-    ends = [side(actions)[2] for side in sides]
-    np.testing.assert_array_equal(*ends, err_msg="the two sides do not play the same games")
+    our_ends, their_ends = (side(actions)[2] for side in sides)
+    np.testing.assert_array_equal(our_ends, their_ends, "the two sides do not play the same games")
     seconds = np.array([[_time(side, actions) for side in sides] for _ in range(rounds + 1)][1:])
     ours, pgxs = (statistics.median(column) for column in seconds.T)
     ratios = seconds[:, 1] / seconds[:, 0]

@@ -73,6 +73,20 @@ def test_c068_a_batch_of_one_is_no_special_case(env: Any) -> None:
     np.testing.assert_array_equal(jax.vmap(env.legal_action_mask)(one), masks[8, :1])
 
 
+@every_game
+def test_symmetries_can_be_drawn_by_lot_on_the_device(env: Any) -> None:
+    """As a trainer does: one `switch` over a batch gives what NumPy gives outside."""
+    rng = np.random.default_rng(0)
+    seen = rng.random((3, *env.observation_shape)).astype(np.float32)
+    policy = rng.random((3, env.num_actions)).astype(np.float32)
+    observe, move = zip(*env.symmetries, strict=True)
+    turn = jax.jit(lambda i: (jax.lax.switch(i, observe, seen), jax.lax.switch(i, move, policy)))
+    for index in range(len(env.symmetries)):
+        turned = turn(index)
+        np.testing.assert_array_equal(turned[0], observe[index](seen))
+        np.testing.assert_array_equal(turned[1], move[index](policy))
+
+
 def test_states_are_small() -> None:
     sizes = {name: sum(x.nbytes for x in jax.tree.leaves(envs.make(name).init())) for name in envs.names()}
     assert sizes == {"tic_tac_toe": 18, "connect_four": 30}
@@ -119,6 +133,8 @@ for name in envs.names():
     state = env.init(jax.random.key(0))
     for action in (0, np.int64(1), 0):
         state = jax.jit(env.step)(state, action)
+    for action in (2**32, -(2**32), 2**63 - 1):
+        assert env.step(state, np.int64(action)).terminated, action
     print([str(x.dtype) for x in jax.tree.leaves(state)], env.observe(state).dtype)
     envs.check.check_env(env, num_games=4)
 """
@@ -127,7 +143,7 @@ for name in envs.names():
 def test_c070_dtypes_are_the_same_in_64_bit_mode_and_importing_makes_no_array() -> None:
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", FRESH],
-        env=os.environ | {"JAX_ENABLE_X64": "1"},
+        env=os.environ | {"JAX_ENABLE_X64": "1", "JAX_NUMPY_DTYPE_PROMOTION": "strict"},
         capture_output=True,
         text=True,
     )
