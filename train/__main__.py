@@ -23,7 +23,7 @@ Presets (the first is the default; give one as the first argument, then override
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status: 0 done, 2 not understood, 130 interrupted at once."""
+    """Run the command; returns the exit status: 0 done, 1 diverged, 2 not understood, 130 interrupted at once."""
     try:
         preset, config = parse(list(sys.argv[1:] if arguments is None else arguments))
         from train import loop  # imports JAX
@@ -37,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("Some fields are overridden: time and result will differ from these.\n", flush=True)
     try:
         loop.train(stages)
+    except FloatingPointError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("Interrupted: the last checkpoint, if there is one, is whole.", file=sys.stderr)
         return 130

@@ -1,18 +1,26 @@
 """A trained agent: the network's parameters together with the search that plays with them.
 
-    agent = train.load_agent("runs/connect_four")
-    action, output = agent(state, key)  # state [B], batched; output has values and weights of all moves
+agent = train.load_agent("runs/connect_four")
+action, output = agent(state, key)  # state [B], batched; output has values and weights of all moves
 """
 
+import argparse
 import dataclasses
 import functools
+import inspect
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 import envs
+import envs.render
 import jaxmcts
+from envs.base import is_finished
+from jaxmcts import Model
 from jaxmcts.model import Env
 from train import checkpoint, learner, run_folder
 from train.config import Config
@@ -68,12 +76,53 @@ def make_network(env: Env, config: Config) -> Network:
     )
 
 
+def make_model(env: Env, network: Network) -> Model:
+    """Make the world that the search sees: the game's rules, judged by the network."""
+    return jaxmcts.model_from_env(env, jaxmcts.network_evaluator(env, network))
+
+
 def make_policy(env: Env, network: Network, config: Config, *, simulations: int, gumbel_scale: float) -> Policy:
     """Make a search by the network: `policy(params, key, state [B]) -> output`; scale 0 is without noise."""
     return functools.partial(
         jaxmcts.gumbel_policy,
-        model=jaxmcts.model_from_env(env, jaxmcts.network_evaluator(env, network)),
+        model=make_model(env, network),
         num_simulations=simulations,
         max_num_considered_actions=config.max_num_considered_actions,
         gumbel_scale=gumbel_scale,
     )
+
+
+def answer(agent: Agent, moves: Sequence[int]) -> str:
+    """Play `moves` from the start of a game and tell the position and what the agent would do there.
+
+    Raises `ValueError` for a move that is not legal.
+    """
+    state = agent.env.init(jax.random.key(0))
+    for number, move in enumerate(moves, start=1):
+        if not (0 <= move < agent.env.num_actions and agent.env.legal_action_mask(state)[move]):
+            raise ValueError(f"Move {number} is {move}, which is not legal there: give actions in turn.")
+        state = agent.env.step(state, jnp.int32(move))
+    board = envs.render.to_text(agent.env, state)
+    if is_finished(state):
+        return board
+    action, output = agent(jax.tree.map(lambda x: x[None], state), jax.random.key(0))
+    weights = " ".join(f"{weight:.2f}" for weight in output.action_weights[0])
+    return f"{board}\n\nThe agent plays {action[0]}, expects {output.value[0]:+.2f}; weights of the moves: {weights}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m train.agent RUN [MOVE ...]`: ask an agent what it would play after these moves."""
+    parser = argparse.ArgumentParser(prog="python -m train.agent", description=inspect.getdoc(main))
+    parser.add_argument("run", help="folder of a run, such as runs/connect_four")
+    parser.add_argument("moves", nargs="*", type=int, help="actions from the start of a game, both players'")
+    given = parser.parse_args(arguments)
+    try:
+        print(answer(load_agent(given.run), given.moves))
+    except (ValueError, checkpoint.CheckpointError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,6 @@ booked for the first player, whatever its seat, from the sign of all it earned.
 """
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +16,6 @@ import jaxmcts
 from envs.base import is_finished, select
 from jaxmcts.model import Env, PyTree
 from train.selfplay import opening
-
-record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
 
 # player(params, key, state [B]) -> action [B]
 Player = Callable[[PyTree, jax.Array, Any], jax.Array]
@@ -73,7 +70,7 @@ def uct_player(env: Env, num_simulations: int) -> Player:
     return choose
 
 
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Score:
     """A match in numbers, in the view of the first player."""
 

@@ -51,7 +51,7 @@ def load(folder: Path, template: Any, report: Callable[[str], None] = print) -> 
             failures.append(f"{path}: {error}")
             report(f"Checkpoint skipped: {failures[-1]}")
     found = "; ".join(failures) or "it holds none"
-    raise CheckpointError(f"`{folder}` has no checkpoint that can be loaded ({found}): train the agent again.")
+    raise CheckpointError(f"`{folder}` has no checkpoint that can be loaded ({found}): train it again.")
 
 
 def _load_one(path: Path, template: Any) -> Any:

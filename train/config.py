@@ -53,8 +53,8 @@ class Config:
                     raise ValueError(f"`{field}` is {getattr(self, field)!r}, expected {expected}: {advice}.")
         if self.replay < self.games * self.steps:
             raise ValueError(
-                f"`replay` is {self.replay}, expected at least `games` * `steps` = {self.games * self.steps}: "
-                "raise it, or play fewer games or steps, so that an iteration fits."
+                f"`replay` is {self.replay}, expected at least `games` * `steps`"
+                f" = {self.games * self.steps}: raise it, or play fewer games or steps, so that an iteration fits."
             )
 
 
@@ -124,7 +124,7 @@ def to_json(config: Config) -> dict[str, Any]:
 
 
 def from_json(fields: dict[str, Any]) -> Config:
-    """Make the config that `to_json` wrote. Raises `ValueError` for fields that this version does not know."""
+    """Make the config that `to_json` wrote. Raises `ValueError` for fields it does not know."""
     unknown = sorted(set(fields) - {field.name for field in dataclasses.fields(Config)})
     if unknown:
         raise ValueError(

@@ -5,7 +5,6 @@ One step is one compiled call: inside a loop of the compiler, the weight gradien
 """
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -20,11 +19,9 @@ from train.network import Network, Params
 from train.replay import Replay
 from train.targets import Sample
 
-record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
-
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Learner:
     """What training changes and a checkpoint keeps."""
 
@@ -34,7 +31,7 @@ class Learner:
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Batch:
     """Positions as the network sees them, and its targets, all in the view of the player to move."""
 
@@ -121,9 +118,7 @@ def mirror(key: jax.Array, batch: Batch, symmetries: tuple[Symmetry, ...]) -> Ba
     )
 
 
-def loss(
-    params: Params, batch: Batch, network: Network, value_weight: float
-) -> tuple[jax.Array, dict[str, jax.Array]]:
+def loss(params: Params, batch: Batch, network: Network, value_weight: float) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Cross-entropy of the policy over the legal moves plus the weighted squared error of the value.
 
     Illegal moves get the lowest finite logit and so no gradient. `policy_kl` is the cross-entropy above its

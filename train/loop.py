@@ -12,23 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import envs
-import jaxmcts
-from envs.base import IDENTITY
 from train import agent, arena, checkpoint, learner, replay, run_folder, selfplay, targets
 from train.arena import Score
 from train.config import Config
 from train.learner import Learner
+from train.network import Network
 from train.progress import Log, deferred_interrupt
 from train.replay import Replay
 from train.selfplay import Games, Trajectory
 
-record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
 
-
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
     """Where the run is and what came of it; no score if it was interrupted."""
 
@@ -69,9 +67,9 @@ def train(stages: "Stages") -> Result:
     return Result(folder=folder, iterations=iteration, score=score)
 
 
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Stages:
-    """The parts of the loop as compiled functions. Games, replay and learner are donated: use what comes back."""
+    """The parts of the loop as compiled functions. Games, replay and learner are donated: keep what comes back."""
 
     config: Config
     start: Callable[[jax.Array], tuple[Learner, Games, Replay]]
@@ -88,26 +86,13 @@ def build(config: Config) -> Stages:
         raise ValueError(f"`game` {config.game!r} has {env.num_players} players, expected 2.")
     network = agent.make_network(env, config)
     optimizer = learner.make_optimizer(config)
-    policy = functools.partial(agent.make_policy, env, network, config)
-    model = jaxmcts.model_from_env(env, jaxmcts.network_evaluator(env, network))
-    begin = functools.partial(selfplay.start, env=env, games=config.games, opening_plies=config.opening_plies)
-    best = policy(simulations=config.agent_simulations, gumbel_scale=0.0)
-
-    def start(key: jax.Array) -> tuple[Learner, Games, Replay]:
-        learner_key, games_key = jax.random.split(key)
-        games = begin(games_key)
-        item = targets.Sample(
-            state=jax.tree.map(lambda x: x[0], games.state),
-            action_weights=jax.ShapeDtypeStruct((env.num_actions,), np.float32),
-            value=jax.ShapeDtypeStruct((), np.float32),
-        )
-        return learner.start(learner_key, network, optimizer), games, replay.create(item, config.replay)
-
+    search = functools.partial(agent.make_policy, env, network, config)
+    best = search(simulations=config.agent_simulations, gumbel_scale=0.0)
     play = functools.partial(
         selfplay.play,
         env=env,
-        model=model,
-        policy=policy(simulations=config.simulations, gumbel_scale=1.0),
+        model=agent.make_model(env, network),
+        policy=search(simulations=config.simulations, gumbel_scale=1.0),
         steps=config.steps,
         opening_plies=config.opening_plies,
     )
@@ -117,40 +102,58 @@ def build(config: Config) -> Stages:
         network=network,
         optimizer=optimizer,
         batch=config.batch,
-        symmetries=env.symmetries if config.mirror else (IDENTITY,),
+        symmetries=env.symmetries if config.mirror else env.symmetries[:1],
         value_weight=config.value_weight,
     )
     match = functools.partial(
         arena.play,
-        (lambda *arguments: best(*arguments).action, arena.uct_player(env, config.opponent_simulations)),
+        (lambda *inputs: best(*inputs).action, arena.uct_player(env, config.opponent_simulations)),
         env=env,
         games=config.match_games,
         opening_plies=config.arena_opening_plies,
     )
     return Stages(
         config=config,
-        start=jax.jit(start),
+        start=jax.jit(functools.partial(_start, env=env, network=network, optimizer=optimizer, config=config)),
         play=jax.jit(play, donate_argnums=1),
-        store=jax.jit(
-            lambda ring, trajectory: replay.add(ring, targets.samples(trajectory, config.td_lambda)),
-            donate_argnums=0,
-        ),
+        store=jax.jit(functools.partial(_store, td_lambda=config.td_lambda), donate_argnums=0),
         update=jax.jit(update, donate_argnums=0),
         match=jax.jit(match),
     )
 
 
-def _learn(
-    stages: Stages, state: Learner, ring: Replay, key: jax.Array
-) -> tuple[Learner, dict[str, float]]:
+def _start(
+    key: jax.Array, *, env: Any, network: Network, optimizer: Any, config: Config
+) -> tuple[Learner, Games, Replay]:
+    learner_key, games_key = jax.random.split(key)
+    games = selfplay.start(games_key, env=env, games=config.games, opening_plies=config.opening_plies)
+    sample = targets.Sample(
+        state=jax.tree.map(lambda x: x[0], games.state),
+        action_weights=jnp.zeros(env.num_actions),
+        value=jnp.zeros(()),
+    )
+    return learner.start(learner_key, network, optimizer), games, replay.create(sample, config.replay)
+
+
+def _store(ring: Replay, trajectory: Trajectory, *, td_lambda: float) -> Replay:
+    return replay.add(ring, targets.samples(trajectory, td_lambda))
+
+
+def _learn(stages: Stages, state: Learner, ring: Replay, key: jax.Array) -> tuple[Learner, dict[str, float]]:
     """Take all updates of one iteration; scalars are their means, `skipped_updates` counts the whole run."""
     history = []
     for number in range(stages.config.updates):
         state, metrics = stages.update(state, ring, jax.random.fold_in(key, number))
         history.append(metrics)
     history = jax.device_get(history)
+    skipped = [int(metrics["skipped_updates"]) for metrics in history]
+    if skipped[-1] - skipped[0] + 1 == len(history) and skipped[0] > 0:
+        raise FloatingPointError(
+            "The gradients of a whole iteration were not finite, so nothing is learned any more: "
+            "lower `learning_rate`; the last checkpoint is sound."
+        )
     losses = {name: float(np.mean([metrics[name] for metrics in history])) for name in history[0]}
-    return state, losses | {"skipped_updates": int(history[-1]["skipped_updates"])}
+    return state, losses | {"skipped_updates": skipped[-1]}
 
 
 def _game_metrics(trajectory: Trajectory) -> dict[str, float]:
@@ -195,11 +198,11 @@ def _plan(config: Config, folder: Path) -> str:
     games = config.match_games * config.final_matches
     limit = "" if config.minutes == float("inf") else f", at most {config.minutes:g} minutes"
     return (
-        f"{config.iterations} iterations{limit}, each {config.games} games x {config.steps} moves of self-play "
-        f"with {config.simulations} simulations a move, then {config.updates} updates of {config.batch} "
-        f"positions.\nAt the end {games} games against UCT with {config.opponent_simulations} rollouts a move. "
-        f"Device: {jax.devices()[0].device_kind}.\nThe run is kept in {folder}. The first iteration compiles. "
-        "Ctrl-C stops after the iteration in progress and keeps the agent.\n"
+        f"{config.iterations} iterations{limit}: {config.games} games x {config.steps} moves of self-play "
+        f"with {config.simulations} simulations each, then {config.updates} updates of {config.batch} positions;\n"
+        f"at the end {games} games against UCT with {config.opponent_simulations} rollouts a move. "
+        f"Device: {jax.devices()[0].device_kind}.\nThe run is kept in {folder}. The first iteration also "
+        "compiles. Ctrl-C stops after the iteration in progress and keeps the agent.\n"
     )
 
 

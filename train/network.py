@@ -60,13 +60,15 @@ class _Tower(nnx.Module):
             nnx.Conv(count, shape.channels, (3, 3), use_bias=False, rngs=rngs) for count in inputs
         )
         self.norms = nnx.List(nnx.LayerNorm(shape.channels, rngs=rngs) for _ in inputs)
-        self.policy = nnx.Linear(cells * shape.channels, shape.num_actions, rngs=rngs)
         self.value_hidden = nnx.Linear(cells * shape.channels, 2 * shape.channels, rngs=rngs)
-        self.value = nnx.Linear(2 * shape.channels, 1, rngs=rngs)
+        # Zeros, so that an untrained network has no opinion: any other would be believed by the first searches.
+        output = functools.partial(nnx.Linear, kernel_init=nnx.initializers.zeros_init(), rngs=rngs)
+        self.policy = output(cells * shape.channels, shape.num_actions)
+        self.value = output(2 * shape.channels, 1)
 
     def __call__(self, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
         x = observation.astype(jnp.float32)
-        for convolution, norm in zip(self.convolutions, self.norms):
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             y = jax.nn.relu(norm(convolution(x)))
             x = x + y if x.shape == y.shape else y
         x = x.reshape(x.shape[0], -1)

@@ -21,7 +21,7 @@ class Log:
     """Prints as a run goes, and writes its metrics; use it in a `with`."""
 
     def __init__(self, metrics: Path, iterations: int, console: Console | None = None):
-        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._console = console or Console()
         self._file = metrics.open("w")
         self._iterations = iterations
         self._bar = Progress(
@@ -49,7 +49,7 @@ class Log:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        self._console.print(text, markup=False)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def iteration(self, metrics: Mapping[str, Any], seconds: Mapping[str, float]) -> None:
         """Report one iteration; its seconds stand apart, so that all else repeats with the seed."""

@@ -4,19 +4,16 @@ It keeps whatever tree of arrays it is made for, one item a slot; the newest ite
 """
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
-
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Replay:
-    """Slots `0 .. size - 1` hold items; `next_slot` is written next. `size` stays at the capacity once full."""
+    """Slots 0 to `size` - 1 hold items; `next_slot` is written next. A full ring stays full."""
 
     items: Any  # [capacity, ...]
     next_slot: jax.Array  # [] int32

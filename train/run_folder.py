@@ -1,4 +1,4 @@
-"""The folder of one run: `config.json`, `metrics.jsonl` and `checkpoints/`. A run never writes into another's."""
+"""The folder of one run: `config.json`, `metrics.jsonl`, `checkpoints/`. No run writes into another's."""
 
 import json
 import os
@@ -17,7 +17,7 @@ CHECKPOINTS = "checkpoints"
 
 
 def create(settings: Config) -> Path:
-    """Make a new folder for a run and write its config there; `name-2`, `name-3`, ... where the name is taken."""
+    """Make a new folder for a run, with its config; `name-2`, `name-3`, ... where the name is taken."""
     folder = _unused(Path(settings.runs), settings.name)
     versions = {name: metadata.version(name) for name in ("jax", "flax", "optax", "orbax-checkpoint")}
     contents = {
@@ -44,5 +44,5 @@ def read_config(folder: Path) -> Config:
     """Read the config of a run. Raises `ValueError` if the folder is none."""
     path = folder / CONFIG
     if not path.exists():
-        raise ValueError(f"`run` is {str(folder)!r}, but there is no {CONFIG} in it: give the folder of a run.")
+        raise ValueError(f"`run` is {str(folder)!r}, but it holds no {CONFIG}: give the folder of a run.")
     return config.from_json(json.loads(path.read_text())["config"])

@@ -5,7 +5,6 @@ The games outlive the call: one that is cut by the end of an iteration goes on i
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,14 +15,12 @@ from envs.base import is_finished, select
 from jaxmcts import Model
 from jaxmcts.model import Env, PyTree
 
-record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
-
 # policy(params, key, state [B]) -> an output with `action [B]` and `action_weights [B, A]`
 Policy = Callable[[PyTree, jax.Array, Any], Any]
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Games:
     """The games in progress; none of them is finished."""
 
@@ -32,7 +29,7 @@ class Games:
 
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Trajectory:
     """What happened at each move, in the view of the player who made it (`next_value`: of the one after)."""
 

@@ -6,7 +6,6 @@ short. With `td_lambda` 1 every other target is the plain result of the game.
 """
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -14,11 +13,9 @@ import jax.numpy as jnp
 
 from train.selfplay import Trajectory
 
-record = functools.partial(dataclasses.dataclass, frozen=True, kw_only=True)
-
 
 @jax.tree_util.register_dataclass
-@record()
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Sample:
     """One position and what to learn from it; batched along a leading axis."""
 
@@ -29,9 +26,7 @@ class Sample:
 
 def samples(trajectory: Trajectory, td_lambda: float) -> Sample:
     """Turn moves `[T, B]` into samples `[T * B]`, moves of the same time together."""
-    value = returns(
-        trajectory.reward, trajectory.discount, trajectory.next_value, trajectory.done, td_lambda
-    )
+    value = returns(trajectory.reward, trajectory.discount, trajectory.next_value, trajectory.done, td_lambda)
     sample = Sample(state=trajectory.state, action_weights=trajectory.action_weights, value=value)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sample)
 

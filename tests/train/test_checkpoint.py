@@ -1,0 +1,99 @@
+import functools
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from train import checkpoint, learner
+from train.checkpoint import CheckpointError
+from train.config import Config
+from train.learner import Learner
+
+OPTIMIZER = learner.make_optimizer(Config())
+
+
+def trained(seed: int = 0, width: int = 256) -> Learner:
+    """A learner whose moments are not 0."""
+    return _trained(jax.random.key(seed), width)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _trained(key: jax.Array, width: int) -> Learner:
+    params = {"layers": {0: {"kernel": jax.random.normal(key, (width, 8)), "bias": jnp.ones(8)}}}
+    _, opt_state = OPTIMIZER.update(params, OPTIMIZER.init(params), params)
+    return Learner(params=params, opt_state=opt_state, updates=jnp.int32(1))
+
+
+def shapes(tree: Any) -> Any:
+    return jax.eval_shape(lambda: tree)
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    chex.assert_trees_all_equal_structs(one, other)
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+def flip_a_bit(path: Path) -> None:
+    """Flip one bit in the middle of the largest file, which holds the arrays."""
+    file = max((p for p in (path / "arrays").rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def test_what_is_saved_comes_back_with_the_moments(tmp_path: Path) -> None:
+    state = trained()
+    path = checkpoint.save(tmp_path / "run", 7, state)
+    step, loaded = checkpoint.load(tmp_path / "run", shapes(state))
+    assert (step, path.name) == (7, "000007")
+    assert_equal(loaded, state)
+    assert max(float(jnp.abs(x).max()) for x in jax.tree.leaves(loaded.opt_state) if x.ndim) > 0
+
+
+def test_the_newest_is_loaded_and_a_step_can_be_written_again(tmp_path: Path) -> None:
+    for step, seed in ((9, 0), (10, 1), (10, 2)):
+        checkpoint.save(tmp_path, step, trained(seed))
+    step, loaded = checkpoint.load(tmp_path, shapes(trained()))
+    assert step == 10
+    assert_equal(loaded, trained(2))
+
+
+def test_a_flipped_bit_is_found_and_the_one_before_is_taken(tmp_path: Path) -> None:
+    state = trained()
+    checkpoint.save(tmp_path, 1, state)
+    flip_a_bit(checkpoint.save(tmp_path, 2, trained(1)))
+    said: list[str] = []
+    step, loaded = checkpoint.load(tmp_path, shapes(state), said.append)
+    assert step == 1
+    assert_equal(loaded, state)
+    assert len(said) == 1 and "000002" in said[0]
+
+
+def test_an_unfinished_one_is_skipped(tmp_path: Path) -> None:
+    state = trained()
+    checkpoint.save(tmp_path, 1, state)
+    (checkpoint.save(tmp_path, 2, state) / checkpoint.MANIFEST).unlink()
+    assert checkpoint.load(tmp_path, shapes(state), lambda text: None)[0] == 1
+
+
+def test_none_left_is_an_error_that_says_why(tmp_path: Path) -> None:
+    state = trained()
+    with pytest.raises(CheckpointError, match="holds none"):
+        checkpoint.load(tmp_path, shapes(state))
+    path = checkpoint.save(tmp_path, 1, state)
+    for file in (path / "arrays").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"")
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        checkpoint.load(tmp_path, shapes(state), lambda text: None)
+
+
+def test_another_network_is_refused(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, 1, trained())
+    template = shapes(trained(width=16))
+    with pytest.raises(CheckpointError, match="differ"):
+        checkpoint.load(tmp_path, template, lambda text: None)

@@ -1,0 +1,190 @@
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import envs
+from envs.base import IDENTITY
+from train import learner, replay, selfplay, targets
+from train.config import Config
+from train.learner import Batch, Learner
+from train.network import Network
+from train.replay import Replay
+
+ENV = envs.make("connect_four")
+NETWORK = Network(observation_shape=ENV.observation_shape, num_actions=7, channels=16, blocks=1)
+CONFIG = Config(iterations=1, updates=200, batch=32, learning_rate=1e-2, weight_decay=0.0)
+
+
+def batch_of(weights: list[float], mask: list[bool], value: float = 0.0) -> Batch:
+    return Batch(
+        observation=jnp.zeros((1, *ENV.observation_shape)),
+        legal_action_mask=jnp.array([mask]),
+        action_weights=jnp.array([weights]),
+        value=jnp.array([value]),
+    )
+
+
+class Table:
+    """A network whose parameters are the logits; its value is 0."""
+
+    def __call__(self, logits: jax.Array, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.broadcast_to(logits, (observation.shape[0], logits.size)), jnp.zeros(observation.shape[0])
+
+
+def table_loss(logits: list[float], batch: Batch) -> tuple[float, jax.Array]:
+    evaluate = jax.value_and_grad(lambda x: learner.loss(x, batch, Table(), 1.0)[0])  # type: ignore[arg-type]
+    value, gradient = evaluate(jnp.array(logits))
+    return float(value), gradient
+
+
+def test_illegal_moves_are_masked_in_the_loss() -> None:
+    value, gradient = table_loss([1, 2, 3, 9.0], batch_of([0.2, 0.3, 0.5, 0.0], [True, True, True, False]))
+    expected = -np.dot([0.2, 0.3, 0.5], jax.nn.log_softmax(jnp.array([1.0, 2.0, 3.0])))
+    assert value == pytest.approx(expected, rel=1e-6)
+    assert gradient[3] == 0
+
+
+def test_masked_targets_make_no_nan() -> None:
+    value, gradient = table_loss([0, 0, -jnp.inf], batch_of([0.5, 0.5, 0.0], [True, True, False]))
+    assert value == pytest.approx(np.log(2), rel=1e-6)
+    np.testing.assert_array_equal(gradient, [0, 0, 0])
+
+
+def test_value_error_is_squared_and_weighted() -> None:
+    batch = batch_of([1.0, 0.0], [True, False], value=-0.5)
+    total, parts = learner.loss(jnp.zeros(2), batch, Table(), 3.0)  # type: ignore[arg-type]
+    assert float(total) == pytest.approx(3 * 0.25)
+    assert float(parts["policy_kl"]) == pytest.approx(0, abs=1e-6)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def positions(count: int) -> targets.Sample:
+    """Positions after random openings, with a made-up policy and value."""
+    keys = jax.random.split(jax.random.key(0), count)
+    state, _ = jax.vmap(lambda key: selfplay.opening(key, ENV, 9))(keys)
+    mask = jax.vmap(ENV.legal_action_mask)(state)
+    logits = jnp.where(mask, jax.random.normal(jax.random.key(1), mask.shape), -jnp.inf)
+    value = jax.random.uniform(jax.random.key(2), (count,), minval=-1, maxval=1)
+    return targets.Sample(state=state, action_weights=jax.nn.softmax(3 * logits), value=value)
+
+
+Update = Callable[[Learner, Replay, jax.Array], tuple[Learner, dict[str, jax.Array]]]
+
+
+@functools.cache
+def start(config: Config) -> tuple[Learner, Update]:
+    optimizer = learner.make_optimizer(config)
+    update = functools.partial(
+        learner.update, env=ENV, network=NETWORK, optimizer=optimizer, batch=config.batch,
+        symmetries=(IDENTITY,), value_weight=1.0,
+    )  # fmt: skip
+    state = jax.jit(lambda key: learner.start(key, NETWORK, optimizer))(jax.random.key(3))
+    return state, jax.jit(update)
+
+
+@jax.jit
+def ring_of(sample: targets.Sample) -> Replay:
+    empty = replay.create(jax.tree.map(lambda x: x[0], sample), sample.value.size)
+    return replay.add(empty, sample)
+
+
+def test_one_batch_is_learned_by_heart() -> None:
+    state, update = start(CONFIG)
+    ring = ring_of(positions(16))
+    history = []
+    for number in range(200):
+        state, metrics = update(state, ring, jax.random.fold_in(jax.random.key(4), number))
+        history.append(metrics)
+    assert history[0]["policy_kl"] > 0.3 and history[0]["value_loss"] > 0.1
+    assert history[-1]["policy_kl"] < 0.1 and history[-1]["value_loss"] < 0.02
+    assert int(state.updates) == 200
+
+
+def test_a_bad_position_is_skipped_and_counted() -> None:
+    clean = positions(16)
+    broken = dataclasses.replace(clean, value=clean.value * jnp.nan)
+    state, update = start(CONFIG)
+    good, bad = ring_of(clean), ring_of(broken)
+    keys = jax.random.split(jax.random.key(5), 10)
+    without = with_it = state
+    for number, key in enumerate(keys):
+        with_it, metrics = update(with_it, bad if number == 3 else good, key)
+        if number != 3:
+            without, _ = update(without, good, key)
+    assert int(metrics["skipped_updates"]) == 1
+    jax.tree.map(np.testing.assert_array_equal, with_it.params, without.params)
+    assert int(with_it.updates) == 10
+
+
+def test_loss_is_a_mean_over_rows() -> None:
+    once = learner.observe(ENV, positions(16))
+    twice = jax.tree.map(lambda x: jnp.concatenate([x, x]), once)
+    state, _ = start(CONFIG)
+
+    @jax.jit
+    def gradient(batch: Batch) -> Any:
+        return jax.grad(lambda params: learner.loss(params, batch, NETWORK, 1.0)[0])(state.params)
+
+    jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-5), gradient(once), gradient(twice))
+
+
+def test_only_kernels_decay() -> None:
+    params = {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}
+    optimizer = learner.make_optimizer(Config(learning_rate=0.1, weight_decay=0.5))
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    updates, _ = optimizer.update(zeros, optimizer.init(params), params)
+    np.testing.assert_allclose(updates["kernel"], np.full((2, 2), -0.05), rtol=1e-6)
+    np.testing.assert_array_equal(updates["bias"], [0, 0])
+
+
+def test_learning_rate_is_finite_and_positive_in_the_shortest_run() -> None:
+    params = {"kernel": jnp.ones((2, 2))}
+    optimizer = learner.make_optimizer(Config(iterations=1, updates=1, learning_rate=0.1))
+    state = optimizer.init(params)
+    for _ in range(3):
+        updates, state = optimizer.update(jax.tree.map(jnp.ones_like, params), state, params)
+        assert 0 < optax.tree.norm(updates) < 1
+
+
+def test_board_mask_and_policy_are_mirrored_together() -> None:
+    state = ENV.step(ENV.init(jax.random.key(0)), jnp.int32(0))
+    sample = targets.Sample(
+        state=jax.tree.map(lambda x: jnp.repeat(x[None], 64, axis=0), state),
+        action_weights=jnp.tile(jnp.array([[0.1, 0.2, 0.3, 0.4, 0, 0, 0]]), (64, 1)),
+        value=jnp.ones(64),
+    )
+    batch = learner.observe(ENV, sample)
+    both = learner.mirror(jax.random.key(0), batch, ENV.symmetries)
+    stone = np.asarray(batch.observation[0].sum((0, 2))).argmax()
+    assert stone == 0
+    column = np.asarray(both.observation.sum((1, 3))).argmax(axis=1)  # [64]
+    assert set(column.tolist()) == {0, 6}
+    mirrored = np.asarray(both.action_weights)[column == 6]
+    np.testing.assert_allclose(mirrored, np.tile([0, 0, 0, 0.4, 0.3, 0.2, 0.1], (len(mirrored), 1)))
+    np.testing.assert_allclose(np.asarray(both.action_weights)[column == 0, 0], 0.1)
+
+
+def test_masks_are_mirrored_too() -> None:
+    batch = batch_of([0.5, 0.5, 0, 0, 0, 0, 0], [True, True, False, False, False, False, False])
+    both = learner.mirror(jax.random.key(0), batch, ENV.symmetries[1:])
+    np.testing.assert_array_equal(both.legal_action_mask[0], [False] * 5 + [True, True])
+
+
+def test_a_batch_holds_many_positions() -> None:
+    sample = positions(64)
+    drawn = learner.observe(ENV, replay.sample(ring_of(sample), jax.random.key(0), 256))
+    flat = np.asarray(drawn.observation).reshape(256, -1)
+    assert len(np.unique(flat, axis=0)) > 45
+
+
+def test_learner_is_a_tree_of_arrays() -> None:
+    state, _ = start(CONFIG)
+    assert isinstance(state, Learner)
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state))

@@ -1,0 +1,110 @@
+"""The whole loop on the debug preset. Its stages are compiled once for all tests of this file."""
+
+import dataclasses
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import train
+from train import agent, loop
+from train.loop import Result, Stages
+from train.presets import debug
+
+
+@pytest.fixture(scope="module")
+def stages() -> Stages:
+    return loop.build(debug())
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def results(stages: Stages, runs: Path) -> list[Result]:
+    """Two runs of the same seed and name."""
+    return [loop.train(with_config(stages, runs=str(runs))) for _ in range(2)]
+
+
+def with_config(stages: Stages, **fields: Any) -> Stages:
+    return dataclasses.replace(stages, config=dataclasses.replace(stages.config, **fields))
+
+
+def metrics(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_debug_runs_through_and_measures(results: list[Result]) -> None:
+    result = results[0]
+    assert result.iterations == 2 and result.score is not None and result.score.games == 16
+    lines = metrics(result)
+    assert [line["iteration"] for line in lines if "iteration" in line] == [1, 2]
+    assert [line["wins"] + line["draws"] + line["losses"] for line in lines if "score" in line] == [8, 16]
+    assert all(np.isfinite(line["loss"]) and line["skipped_updates"] == 0 for line in lines if "loss" in line)
+
+
+def test_a_run_leaves_the_other_alone(results: list[Result], runs: Path) -> None:
+    assert [result.folder for result in results] == [runs / "debug", runs / "debug-2"]
+
+
+def test_the_same_seed_gives_the_same_metrics(results: list[Result]) -> None:
+    first, second = ([line | {"seconds": None} for line in metrics(result)] for result in results)
+    assert first == second
+
+
+def test_another_seed_gives_others(results: list[Result], stages: Stages, tmp_path: Path) -> None:
+    other = loop.train(with_config(stages, runs=str(tmp_path), seed=1))
+    assert metrics(other)[0]["loss"] != metrics(results[0])[0]["loss"]
+
+
+def test_the_agent_can_be_loaded_and_asked(results: list[Result]) -> None:
+    player = train.load_agent(results[0].folder)
+    assert player.step == 2
+    state = jax.vmap(player.env.init)(jax.random.split(jax.random.key(0), 3))
+    action, output = player(state, jax.random.key(1))
+    assert action.shape == (3,) and (action == action[0]).all()  # it plays without noise
+    np.testing.assert_allclose(output.action_weights.sum(axis=1), np.ones(3), rtol=1e-5)
+    text = agent.answer(player, [4, 0])
+    assert ". X ." in text and "The agent plays" in text
+    with pytest.raises(ValueError, match="Move 2 is 4, which is not legal"):
+        agent.answer(player, [4, 4])
+
+
+def test_an_interrupted_run_keeps_its_agent(stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def play(*arguments: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)  # Ctrl-C
+        return stages.play(*arguments)
+
+    before = signal.getsignal(signal.SIGINT)
+    result = loop.train(dataclasses.replace(with_config(stages, runs=str(tmp_path)), play=play))
+    assert result.score is None and result.iterations == 1
+    assert signal.getsignal(signal.SIGINT) is before
+    assert train.load_agent(result.folder).step == 1
+    assert "Stopping after this iteration" in capsys.readouterr().out
+
+
+def test_a_limit_of_time_ends_the_run_with_a_match(stages: Stages, tmp_path: Path) -> None:
+    result = loop.train(with_config(stages, runs=str(tmp_path), minutes=1e-6))
+    assert result.iterations == 1 and result.score is not None and result.score.games == 16
+
+
+def test_updates_that_are_never_finite_end_the_run(stages: Stages, tmp_path: Path) -> None:
+    def store(*arguments: Any) -> Any:
+        ring = stages.store(*arguments)
+        broken = dataclasses.replace(ring.items, value=ring.items.value * jnp.nan)
+        return dataclasses.replace(ring, items=broken)
+
+    with pytest.raises(FloatingPointError, match="not finite"):
+        loop.train(dataclasses.replace(with_config(stages, runs=str(tmp_path)), store=store))
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`run` is .* but it holds no config.json"):
+        train.load_agent(tmp_path)

@@ -1,0 +1,85 @@
+import functools
+
+import jax
+import numpy as np
+
+import envs
+from envs.base import BoardGame
+from jaxmcts import model_from_env
+from tests.train.toys import Pairs, half_evaluator, random_policy
+from train import selfplay
+from train.selfplay import Games, Trajectory
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def play(env: BoardGame, games: int, steps: int, plies: int, seed: int = 0) -> tuple[Games, Trajectory]:
+    """Play at random from the start, in one segment."""
+    start_key, key = jax.random.split(jax.random.key(seed))
+    start = selfplay.start(start_key, env=env, games=games, opening_plies=plies)
+    return segment(start, key, env=env, steps=steps, opening_plies=plies)
+
+
+def segment(games: Games, key: jax.Array, *, env: BoardGame, **options: int) -> tuple[Games, Trajectory]:
+    model = model_from_env(env, half_evaluator(env.num_actions))
+    return selfplay.play((), games, key, env=env, model=model, policy=random_policy(env), **options)
+
+
+def test_openings_have_all_lengths_and_never_a_finished_game() -> None:
+    env = envs.make("tic_tac_toe")
+    state, plies = jax.jit(jax.vmap(lambda key: selfplay.opening(key, env, 9)))(
+        jax.random.split(jax.random.key(0), 500)
+    )
+    assert not (state.terminated | state.truncated).any()
+    stones = jax.vmap(env.observe)(state).sum((1, 2, 3))
+    np.testing.assert_array_equal(stones, plies)
+    assert set(np.asarray(plies)[:50].tolist()) >= {0, 1, 2, 3, 4, 5}
+    empty, none = selfplay.opening(jax.random.key(0), env, max_plies=0)
+    assert int(none) == 0 and int(empty.to_play) == 0
+
+
+def test_a_game_is_followed_by_a_fresh_one_and_its_count_starts_again() -> None:
+    _, trajectory = play(Pairs(length=5), 2, 11, 0)
+    np.testing.assert_array_equal(trajectory.ply[:, 0], [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0])
+    np.testing.assert_array_equal(trajectory.done[:, 0], [False] * 4 + [True] + [False] * 4 + [True, False])
+    np.testing.assert_array_equal(trajectory.reward[:, 0], [0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0])
+    np.testing.assert_array_equal(trajectory.discount[:, 0], [-1, 1, -1, 1, 0, -1, 1, -1, 1, 0, -1])
+    np.testing.assert_array_equal(trajectory.next_value[:, 0], [0.5, 0.5, 0.5, 0.5, 0] * 2 + [0.5])
+
+
+def test_stored_positions_show_the_stones_before_each_move() -> None:
+    env = envs.make("tic_tac_toe")
+    games, trajectory = play(env, 16, 20, 4)
+    stones = jax.vmap(jax.vmap(env.observe))(trajectory.state).sum((2, 3, 4))
+    np.testing.assert_array_equal(stones, trajectory.ply)
+    finished = trajectory.state.terminated | trajectory.state.truncated
+    assert not finished.any() and not (games.state.terminated | games.state.truncated).any()
+    starts = trajectory.ply[1:][trajectory.done[:-1]]
+    assert set(np.asarray(starts).tolist()) == {0, 1, 2, 3, 4}  # the opening varies from game to game
+
+
+def test_a_cut_game_keeps_its_value_and_an_ended_one_its_result() -> None:
+    _, cut = play(Pairs(length=9, limit=4), 1, 4, 0)
+    assert cut.done[3, 0] and cut.discount[3, 0] != 0 and cut.next_value[3, 0] == 0.5
+    _, ended = play(Pairs(length=5, limit=5), 1, 5, 0)
+    assert ended.done[4, 0] and ended.discount[4, 0] == 0 and ended.reward[4, 0] == 1
+
+
+def test_games_differ_by_row_and_repeat_by_seed() -> None:
+    env = envs.make("connect_four")
+    _, trajectory = play(env, 64, 8, 0)
+    boards = np.asarray(trajectory.state.board[-1])
+    assert len(np.unique(boards, axis=0)) > 50
+    _, again = play(env, 64, 8, 0)
+    np.testing.assert_array_equal(boards, again.state.board[-1])
+    _, other = play(env, 64, 8, 0, 5)
+    assert (boards != np.asarray(other.state.board[-1])).any()
+
+
+def test_a_game_goes_on_in_the_next_segment() -> None:
+    env = Pairs(length=5)
+    games = selfplay.start(jax.random.key(0), env=env, games=2, opening_plies=0)
+    go_on = jax.jit(lambda games, key: segment(games, key, env=env, steps=3, opening_plies=0))
+    for key in jax.random.split(jax.random.key(1)):
+        games, trajectory = go_on(games, key)
+    np.testing.assert_array_equal(trajectory.ply[:, 0], [3, 4, 0])
+    np.testing.assert_array_equal(games.ply, [1, 1])
