@@ -198,8 +198,7 @@ class Gumbel:
     def _scores_with(self, node: Node, visits: int) -> dict[int, float]:
         sigma = self.sigma(node)
         return {
-            a: self.gumbel[a] + node.logits[a] + sigma[a] if node.visits(a) == visits else -INF
-            for a in node.actions
+            a: self.gumbel[a] + node.logits[a] + sigma[a] if node.visits(a) == visits else -INF for a in node.actions
         }
 
 

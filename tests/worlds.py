@@ -80,9 +80,7 @@ def look_up(params: Tables, name: str, state: jax.Array) -> jax.Array:
     return params[name][state[:, 0], state[:, 1]]
 
 
-def _step(
-    params: Tables, keys: jax.Array, state: jax.Array, action: jax.Array
-) -> tuple[jaxmcts.Transition, jax.Array]:
+def _step(params: Tables, keys: jax.Array, state: jax.Array, action: jax.Array) -> tuple[jaxmcts.Transition, jax.Array]:
     del keys
     row = jnp.arange(action.shape[0])
     after = look_up(params, "next_state", state)[row, action]

@@ -13,10 +13,17 @@ import jaxmcts
 from tests import worlds
 
 
+# Tests of outcomes do not need optimised code, which takes twice as long to compile.
+QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0}
+
+
 @functools.cache
 def compiled(policy: Callable[..., Any], model: jaxmcts.Model = worlds.MODEL, **arguments: Any) -> Callable[..., Any]:
     """Compile `policy(params, key, state, ...)` for hashable arguments, once per set of them."""
-    return jax.jit(lambda params, key, state: policy(params, key, state, model, **arguments))
+    return jax.jit(
+        lambda params, key, state: policy(params, key, state, model, **arguments),
+        compiler_options=QUICK_TO_COMPILE,
+    )
 
 
 def params_of(*drawn: worlds.World, dtype: Any = np.float32) -> worlds.Tables:

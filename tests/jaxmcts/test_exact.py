@@ -18,7 +18,7 @@ from jax.tree_util import Partial
 import jaxmcts
 from tests import oracles, worlds
 from tests.jaxmcts import trees
-from tests.jaxmcts.searching import params_of
+from tests.jaxmcts.searching import QUICK_TO_COMPILE, params_of
 
 pytestmark = pytest.mark.xdist_group("exact")
 
@@ -41,8 +41,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "two levels": {"levels": (-0.5, 0.5), "illegal": 0.2, "terminated": 0.2, "same_mover": 0.2},
     "three levels": {"levels": (-1.0, 0.0, 1.0), "illegal": 0.2, "truncated": 0.2, "rewards": 0.5},
 }
-# Compiling is most of the work here, and under x64 rounding plays no part; optimised code meets mctx elsewhere.
-QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0}
 NUM_WORLDS = WORLDS_PER_FAMILY * len(FAMILIES)
 
 OracleRule = Callable[[np.random.Generator], oracles.Rule]
@@ -99,9 +97,7 @@ def compare(samples: list[Sample], policy: Callable[..., jaxmcts.PolicyOutput], 
         jaxmcts.validate(out.tree)
     assert tree["q"].dtype == np.float64
     for row, sample in enumerate(samples):
-        trees.assert_same_tree(
-            trees.by_path(tree, row), oracles.by_path(sample.root), atol=1e-9, name=sample.name
-        )
+        trees.assert_same_tree(trees.by_path(tree, row), oracles.by_path(sample.root), atol=1e-9, name=sample.name)
         np.testing.assert_allclose(value[row], sample.root.value, atol=1e-9, rtol=0, err_msg=sample.name)
         check_readout(sample, int(action[row]), weights[row])
 

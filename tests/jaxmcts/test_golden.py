@@ -135,9 +135,7 @@ def test_uct_step_by_step(rule: Callable[..., jax.Array], order: str):
 def test_gumbel_step_by_step():
     """gumbel = 0, m = 2, n = 8: the table is 0 0 1 1 2 2 3 3."""
     gumbel = jaxmcts.rules.gumbel
-    due = jaxmcts.root.considered_visits(
-        jnp.ones((1, 2), dtype=bool), max_num_considered_actions=2, num_simulations=8
-    )
+    due = jaxmcts.root.considered_visits(jnp.ones((1, 2), dtype=bool), max_num_considered_actions=2, num_simulations=8)
     rules = {
         "select": gumbel.gumbel_interior,
         "root_select": Partial(gumbel.gumbel_root, gumbel=jnp.zeros((1, 2)), considered_visits=due),

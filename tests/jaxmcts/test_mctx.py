@@ -17,6 +17,7 @@ import pytest
 
 import jaxmcts
 from tests import worlds
+from tests.jaxmcts.searching import QUICK_TO_COMPILE
 
 pytestmark = pytest.mark.xdist_group("mctx")
 
@@ -51,7 +52,7 @@ def ours(
 def theirs(policy: Callable[..., Any], params: worlds.Tables, key: jax.Array, **arguments: Any) -> Any:
     """Run one of mctx's policies; its invalid actions are the negated mask."""
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
     def search(params: worlds.Tables) -> Any:
         invalid = ~worlds.look_up(params, "legal_action_mask", STATE)
         root = worlds.mctx_root(params, STATE)
@@ -70,9 +71,7 @@ def assert_same(got: jaxmcts.PolicyOutput, want: Any, *, name: str = "") -> None
     visits = np.asarray(summary.visit_counts)
     np.testing.assert_array_equal(got.tree.visits[:, 0], visits, err_msg=name)
     np.testing.assert_allclose(got.value, summary.value, atol=1e-5, err_msg=name)
-    np.testing.assert_allclose(
-        got.tree.q[:, 0], np.where(visits > 0, summary.qvalues, 0), atol=1e-5, err_msg=name
-    )
+    np.testing.assert_allclose(got.tree.q[:, 0], np.where(visits > 0, summary.qvalues, 0), atol=1e-5, err_msg=name)
     np.testing.assert_allclose(got.action_weights, want.action_weights, atol=1e-5, err_msg=name)
 
 
@@ -82,7 +81,7 @@ def test_alphazero_policy_is_muzero_policy(illegal, num_simulations, max_depth, 
     params = make_params(1, illegal=illegal, scale=scale)
     shared = {"num_simulations": num_simulations, "max_depth": max_depth, "dirichlet_fraction": 0.0}
     want = theirs(mctx.muzero_policy, params, jax.random.key(1), qtransform=UNIT_INTERVAL, **shared)
-    for model in (NATIVE, FROM_MCTX):
+    for model in (NATIVE, FROM_MCTX) if illegal else (NATIVE,):
         got = ours(jaxmcts.alphazero_policy, model, params, **shared)
         assert_same(got, want, name=f"native: {model == NATIVE}")
 
@@ -92,9 +91,7 @@ def test_alphazero_policy_is_muzero_policy(illegal, num_simulations, max_depth, 
     ("num_simulations", "max_depth", "num_considered", "gumbel_scale"),
     [(32, None, 16, 1.0), (48, 3, 4, 1.0), (32, None, 4, 0.0)],
 )
-def test_gumbel_policy_is_gumbel_muzero_policy(
-    illegal, num_simulations, max_depth, num_considered, gumbel_scale
-):
+def test_gumbel_policy_is_gumbel_muzero_policy(illegal, num_simulations, max_depth, num_considered, gumbel_scale):
     params, key = make_params(2, illegal=illegal, scale=1.0), jax.random.key(3)
     shared = {
         "num_simulations": num_simulations,
@@ -103,7 +100,7 @@ def test_gumbel_policy_is_gumbel_muzero_policy(
         "gumbel_scale": gumbel_scale,
     }
     want = theirs(mctx.gumbel_muzero_policy, params, key, **shared)
-    for model in (NATIVE, FROM_MCTX):
+    for model in (NATIVE, FROM_MCTX) if illegal else (NATIVE,):
         got = ours(jaxmcts.gumbel_policy, model, params, root_gumbel=draw_of(key), **shared)
         assert_same(got, want, name=f"native: {model == NATIVE}")
         np.testing.assert_array_equal(got.action, want.action)
@@ -112,9 +109,7 @@ def test_gumbel_policy_is_gumbel_muzero_policy(
 def test_gumbel_without_rescaling():
     """The constants advised for Go: `c_scale` 1 on values as they are."""
     params, key = make_params(3, illegal=0.3, scale=1.0), jax.random.key(5)
-    transform = functools.partial(
-        mctx.qtransform_completed_by_mix_value, value_scale=1.0, rescale_values=False
-    )
+    transform = functools.partial(mctx.qtransform_completed_by_mix_value, value_scale=1.0, rescale_values=False)
     want = theirs(mctx.gumbel_muzero_policy, params, key, num_simulations=32, qtransform=transform)
     got = ours(
         jaxmcts.gumbel_policy,
