@@ -6,8 +6,8 @@ on a finished game. Both restart finished rows the same way, by a select of a st
 (so neither pays for random keys), and of both the mask, the rewards and the end flags are added up row by row
 after every step, so that none of the work is dead code. Observations are left to whoever needs them, for both.
 
-The two sides alternate in one process, and a round's ratio compares neighbours in time; the table gives the
-median of `ROUNDS` rounds.
+The two sides alternate call by call in one process, so that a busy machine slows both; a round is the median of
+`CALLS` calls of each, and the table gives the median of `ROUNDS` rounds.
 """
 
 import json
@@ -27,7 +27,7 @@ from envs import base
 BATCH = 1024
 PLIES = 128
 ROUNDS = 5
-CALLS = 8  # of each side, per round
+CALLS = 9  # of each side, per round
 
 
 def run(rounds: int = ROUNDS) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _measure(name: str, rounds: int) -> dict[str, Any]:
     ]
     our_ends, their_ends = (side(actions)[2] for side in sides)
     np.testing.assert_array_equal(our_ends, their_ends, "the two sides do not play the same games")
-    seconds = np.array([[_time(side, actions) for side in sides] for _ in range(rounds + 1)][1:])
+    seconds = np.array([_round(sides, actions) for _ in range(rounds + 1)][1:])
     ours, pgxs = (statistics.median(column) for column in seconds.T)
     ratios = seconds[:, 1] / seconds[:, 0]
     return {
@@ -103,11 +103,15 @@ def _side(env: Any, mask_of: Callable[[Any], jax.Array], keys: jax.Array) -> Cal
     return jax.jit(play)
 
 
-def _time(side: Callable[[jax.Array], Any], actions: jax.Array) -> float:
-    begin = time.perf_counter()
+def _round(sides: list[Callable[[jax.Array], Any]], actions: jax.Array) -> list[float]:
+    """Call the sides in turn, `CALLS` times each, and give the median seconds of each."""
+    seconds: list[list[float]] = [[] for _ in sides]
     for _ in range(CALLS):
-        jax.block_until_ready(side(actions))
-    return (time.perf_counter() - begin) / CALLS
+        for side, times in zip(sides, seconds, strict=True):
+            begin = time.perf_counter()
+            jax.block_until_ready(side(actions))
+            times.append(time.perf_counter() - begin)
+    return [statistics.median(times) for times in seconds]
 
 
 def main() -> None:
