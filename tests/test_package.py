@@ -51,9 +51,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def library_example() -> Block:
     """Return the README's first Python block that needs the library alone."""
-    # Until the README is written, importing must do.
-    written = python_blocks() or [Block("python", 1, "import jaxmcts\n")]
-    blocks = [b for b in written if not re.search(r"^\s*(from|import) (envs|train)\b", b.text, re.MULTILINE)]
+    blocks = [b for b in python_blocks() if not re.search(r"^\s*(from|import) (envs|train)\b", b.text, re.MULTILINE)]
     assert blocks, "README.md has no Python block that imports neither envs nor train"
     return blocks[0]
 

@@ -1,7 +1,8 @@
 """The README tells the truth: its Python blocks run, its commands exist.
 
 A ```python block runs in a namespace of its own; written as ```python continued it goes on in the one
-before. In ```bash blocks every line is a command, in ```console blocks those behind `$ `.
+before. A block without a language right behind it is what it prints. In ```bash blocks every line is a
+command, in ```console blocks those behind `$ `.
 """
 
 import itertools
@@ -19,21 +20,25 @@ README = (ROOT / "README.md").read_text()
 
 
 class Block(NamedTuple):
-    """One fenced block: the info string behind the fence, where its text starts, and the text."""
+    """One fenced block: the info string behind the fence, the line its text starts in, and the text."""
 
     info: str
     line: int
     text: str
 
+    def follows(self, other: "Block") -> bool:
+        """Tell whether nothing but one empty line lies between the two."""
+        return self.line == other.line + other.text.count("\n") + 3
+
 
 def fenced_blocks(markdown: str) -> list[Block]:
     """Return the fenced blocks of a markdown text."""
-    found = re.finditer(r"^```(\w[^\n]*)\n(.*?)^```$", markdown, flags=re.MULTILINE | re.DOTALL)
+    found = re.finditer(r"^```([^\n]*)\n(.*?)^```$", markdown, flags=re.MULTILINE | re.DOTALL)
     return [Block(m[1].strip(), markdown[: m.start()].count("\n") + 2, m[2]) for m in found]
 
 
 def python_blocks() -> list[Block]:
-    return [block for block in fenced_blocks(README) if block.info.split()[0] == "python"]
+    return [block for block in fenced_blocks(README) if block.info.startswith("python")]
 
 
 def commands(block: Block) -> list[str]:
@@ -81,16 +86,20 @@ def run(arguments: list[str]) -> None:
 
 
 def test_readme_shows_the_library() -> None:
-    assert not README.strip() or python_blocks(), "README.md has no ```python block"
+    assert python_blocks(), "README.md has no ```python block"
 
 
-def test_python_blocks_run() -> None:
+def test_python_blocks_run_and_print_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = [block for block in fenced_blocks(README) if not block.info]
     namespace: dict[str, Any] = {}
     for block in python_blocks():
         if "continued" not in block.info.split():
             namespace = {"__name__": "__readme__"}
         # Line numbers in a traceback are those of README.md.
         exec(compile("\n" * (block.line - 1) + block.text, "README.md", "exec"), namespace)
+        printed = capsys.readouterr().out
+        for output in shown:
+            assert not output.follows(block) or printed == output.text
 
 
 def test_commands_exist() -> None:
@@ -110,6 +119,7 @@ def test_a_wrong_command_is_noticed() -> None:
 
 
 def test_blocks_are_found() -> None:
-    blocks = fenced_blocks("a\n```python\nx = 1\n```\n```console\n$ make test\nfine\n```\n")
-    assert blocks == [Block("python", 3, "x = 1\n"), Block("console", 6, "$ make test\nfine\n")]
-    assert commands(blocks[1]) == ["make test"]
+    example, printed, shell = fenced_blocks("a\n```python\nx\n```\n\n```\n1\n```\n```console\n$ make test\nfine\n```\n")
+    assert example == Block("python", 3, "x\n")
+    assert printed.follows(example) and not shell.follows(printed)
+    assert commands(shell) == ["make test"]
