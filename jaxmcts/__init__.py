@@ -6,7 +6,8 @@ from jaxmcts.model import Env, Evaluation, Model, Transition, model_from_env, mo
 from jaxmcts.policy import PolicyOutput, alphazero_policy, gumbel_policy, uct_policy
 from jaxmcts.qvalue import fpu_constant, fpu_lose, fpu_parent, fpu_reduction, fpu_win, fpu_zero
 from jaxmcts.readout import Summary, most_visited, principal_variation, summary, visit_shares
-from jaxmcts.search import Live, init, run, search
+from jaxmcts.search import init, run, search
+from jaxmcts.simulation import Live
 from jaxmcts.tree import Edge, Flags, Node, Tree, memory
 from jaxmcts.validation import validate
 from jaxmcts.view import view

@@ -22,13 +22,18 @@ def row_keys(key: jax.Array, batch_size: int) -> jax.Array:
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         key = jax.random.wrap_key_data(key)
     if key.ndim == 0:
-        return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(batch_size))
+        return fold_in(jnp.broadcast_to(key, (batch_size,)), jnp.arange(batch_size))
     if key.shape != (batch_size,):
         raise ValueError(
             f"`key` has shape {key.shape}, expected one key or one per row, ({batch_size},): "
             "pass a single `jax.random.key(seed)` or split it once per row."
         )
     return key
+
+
+def fold_in(keys: jax.Array, data: jax.Array | int) -> jax.Array:
+    """Fold a number, or one a row, into `[B]` keys."""
+    return jax.vmap(jax.random.fold_in)(keys, jnp.broadcast_to(jnp.asarray(data, jnp.uint32), keys.shape))
 
 
 def as_partial(fn: Callable[..., Any]) -> Partial:

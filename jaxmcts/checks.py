@@ -131,22 +131,21 @@ def _number(name: str, field: str, array: jax.Array) -> None:
         raise TypeError(f"`{name}` gave `{field}` of dtype {array.dtype}, expected floating point.")
 
 
-def same_form(name: str, given: PyTree, stored: PyTree) -> None:
+def same_form(name: str, given: PyTree, root: PyTree) -> None:
     """Demand that what the model returns for `name` can be stored: structure, shapes and dtypes of the root's."""
     given_form: Any = jax.tree.structure(given)
-    stored_form: Any = jax.tree.structure(stored)
-    if given_form != stored_form:
+    root_form: Any = jax.tree.structure(root)
+    if given_form != root_form:
         raise TypeError(
-            f"the model returned `{name}` with structure {given_form}, but the root's is {stored_form}: "
+            f"the model returned `{name}` with structure {given_form}, but the root's is {root_form}: "
             "both must be the same."
         )
-    for (path, new), old in zip(jax.tree.leaves_with_path(given), jax.tree.leaves(stored), strict=True):
-        old_shape = (old.shape[0], *old.shape[2:])
-        where = f"`{name}`{jax.tree_util.keystr(path)}"
-        if jnp.shape(new) != old_shape or jnp.result_type(new) != old.dtype:
+    for (path, new), old in zip(jax.tree.leaves_with_path(given), jax.tree.leaves(root), strict=True):
+        if jnp.shape(new) != old.shape or jnp.result_type(new) != old.dtype:
             raise TypeError(
-                f"the model returned {where} as {jnp.result_type(new)}{list(jnp.shape(new))}, but the root's is "
-                f"{old.dtype}{list(old_shape)}: shape and dtype must stay the same; cast it in the model."
+                f"the model returned `{name}`{jax.tree_util.keystr(path)} as {jnp.result_type(new)}"
+                f"{list(jnp.shape(new))}, but the root's is {old.dtype}{list(old.shape)}: shape and dtype must stay "
+                "the same; cast it in the model."
             )
 
 

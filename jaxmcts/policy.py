@@ -13,6 +13,7 @@ from jax.tree_util import Partial
 from jaxmcts import checks, readout
 from jaxmcts import root as root_
 from jaxmcts.backup import mean_backup
+from jaxmcts.batching import fold_in
 from jaxmcts.model import Evaluation, Model, PyTree
 from jaxmcts.qvalue import Fpu, fpu_lose
 from jaxmcts.rules import gumbel, puct, uct
@@ -61,7 +62,7 @@ def alphazero_policy(
     """
     tree, keys = _start(params, key, state, model, num_simulations, root_evaluation)
     noisy = root_.noisy_prior_logits(
-        _fold(keys, _NOISE),
+        fold_in(keys, _NOISE),
         readout.root(tree).prior_logits,
         fraction=dirichlet_fraction,
         alpha=dirichlet_alpha,
@@ -74,7 +75,7 @@ def alphazero_policy(
     )  # fmt: skip
     weights = readout.visit_shares(tree)
     temperature = jnp.broadcast_to(jnp.asarray(temperature, weights.dtype), keys.shape)
-    sampled = readout.sample(_fold(keys, _ACTION), weights, jnp.where(temperature > 0, temperature, 1))
+    sampled = readout.sample(fold_in(keys, _ACTION), weights, jnp.where(temperature > 0, temperature, 1))
     return _output(tree, jnp.where(temperature > 0, sampled, readout.most_visited(tree)), weights)
 
 
@@ -105,7 +106,7 @@ def gumbel_policy(
     roots = readout.root(tree)
     draw = root_gumbel
     if draw is None:
-        draw = root_.draw_gumbel(_fold(keys, _NOISE), tree.num_actions, roots.prior_logits.dtype)
+        draw = root_.draw_gumbel(fold_in(keys, _NOISE), tree.num_actions, roots.prior_logits.dtype)
     draw = checks.per_action("root_gumbel", draw, roots.prior_logits)
     scale = jnp.broadcast_to(jnp.asarray(gumbel_scale, draw.dtype), keys.shape)[:, None]
     constants = {"c_visit": c_visit, "c_scale": c_scale, "rescale_q": rescale_q}
@@ -166,10 +167,6 @@ def _start(
     checks.count("num_simulations", num_simulations)
     tree = init(params, key, state, model, capacity=num_simulations + 1, root_evaluation=root_evaluation)
     return tree, tree.keys
-
-
-def _fold(keys: jax.Array, purpose: int) -> jax.Array:
-    return jax.vmap(lambda key: jax.random.fold_in(key, purpose))(keys)
 
 
 def _output(tree: Tree, action: jax.Array, weights: jax.Array) -> PolicyOutput:

@@ -12,6 +12,7 @@ finished state, where there is nothing to choose.
 
 import dataclasses
 import enum
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -68,7 +69,7 @@ class Tree:
 
     @property
     def num_actions(self) -> int:
-        return self.visits.shape[2]
+        return self.visits.shape[-1]
 
 
 @jax.tree_util.register_dataclass
@@ -123,16 +124,32 @@ def node(tree: Tree, *index: jax.Array | int) -> Node:
     )
 
 
-def edge(tree: Tree, row: jax.Array, parent: jax.Array, child: jax.Array) -> Edge:
-    """Read the edge of `row` that leads from slot `parent` into slot `child`."""
-    action = read(tree.action, row, child)
+def edge(tree: Tree, parent: jax.Array, child: jax.Array) -> Edge:
+    """Read the edge that leads from slot `parent` into slot `child`, in a tree of one row."""
+    action = read(tree.action, child)
     return Edge(
         action=action,
-        visits=read(tree.visits, row, parent, action),
-        q=read(tree.q, row, parent, action),
-        reward=read(tree.reward, row, child),
-        discount=read(tree.discount, row, child),
+        visits=read(tree.visits, parent, action),
+        q=read(tree.q, parent, action),
+        reward=read(tree.reward, child),
+        discount=read(tree.discount, child),
     )
+
+
+def in_line(tree: Tree) -> Tree:
+    """Lay the nodes of all rows in one line: arrays `[B * N, ...]`, as if they were one row's."""
+    return _reshape_nodes(tree, lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]))
+
+
+def in_rows(tree: Tree, batch_size: int, capacity: int) -> Tree:
+    """Undo `in_line`."""
+    return _reshape_nodes(tree, lambda x: x.reshape(batch_size, capacity, *x.shape[1:]))
+
+
+def _reshape_nodes(tree: Tree, reshape: Callable[[jax.Array], jax.Array]) -> Tree:
+    by_row = ("keys", "num_simulations", "flags")
+    names = [field.name for field in dataclasses.fields(tree) if field.name not in by_row]
+    return dataclasses.replace(tree, **{name: jax.tree.map(reshape, getattr(tree, name)) for name in names})
 
 
 def legal_log_softmax(logits: jax.Array, legal_action_mask: jax.Array) -> jax.Array:

@@ -1,0 +1,343 @@
+"""One simulation for a whole batch in lockstep: simulate, expand, back up, refresh.
+
+Every node caches the choice of its rule; a descent follows these choices, one integer a level. The nodes it passed
+are listed, packed, for the whole batch, and after the backup the rule is evaluated again for just those, in chunks.
+This is exact for every rule whose choice depends on the node's own record; a rule that needs more is `Live` and is
+evaluated during the descent.
+
+Inside, all rows' nodes lie in one line (`tree.in_line`): the *place* of slot s of row b is b * N + s, the *base* of a
+row is the place of its root, and `end` = B * N is no place at all: a write there is dropped.
+
+In a loop body, a read of a buffer that is also written must feed that write, or XLA copies the whole buffer in every
+iteration. Hence reads come first, and the index of a write depends on what was computed from them.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+
+from jaxmcts import checks
+from jaxmcts.backup import Update
+from jaxmcts.batching import fold_in, for_row, vary_alike
+from jaxmcts.model import Model, PyTree, Transition
+from jaxmcts.tree import (
+    FINISHED_CHOICE,
+    NO_CHILD,
+    Flags,
+    Tree,
+    clean,
+    edge,
+    in_line,
+    in_rows,
+    node,
+    read,
+    unset_choice,
+)
+
+_DESCENT, _STEP, _EVALUATE = range(3)  # what the keys of one simulation are for
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Live:
+    """A rule to evaluate during the descent: `fn(key, tree, index) -> action` over one row's tree.
+
+    For rules that need a key, statistics of the whole tree or of their ancestors. `tree` has no batch axis and
+    `index` is a slot; `jaxmcts.tree.node(tree, index)` reads its record.
+    """
+
+    fn: Callable[[jax.Array, Tree, jax.Array], jax.Array]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rules:
+    """The caller's functions as pytrees of their constants."""
+
+    select: Partial | Live
+    root_select: Partial | Live
+    backup: Partial
+
+
+def simulations(
+    model: Model, params: PyTree, tree: Tree, rules: Rules, *, num_simulations: int, max_depth: int, refill: bool
+) -> Tree:
+    """Run simulations on every row. `refill` asks `select` at all nodes first, for a cache that another rule left."""
+    shape = tree.batch_size, tree.capacity
+    chunk = _chunk_size(tree.batch_size, tree.num_actions)
+    longest = tree.batch_size * min(max_depth, tree.capacity - 1)
+    path = jnp.broadcast_to(tree.flags[:1] * 0, (-(-longest // chunk) * chunk,))
+    line = _Line(tree=in_line(tree), capacity=tree.capacity)
+    if refill and not isinstance(rules.select, Live):
+        line = _refill(line, rules.select)
+
+    def simulation(_: int, carry: tuple[_Line, jax.Array]) -> tuple[_Line, jax.Array]:
+        line, path = carry
+        keys = fold_in(line.tree.keys, line.tree.num_simulations)
+        stop = _simulate(line, rules, fold_in(keys, _DESCENT), max_depth)
+        line, leaf = _expand(line, model, params, keys, stop)
+        line, path, length = _back_up(line, path, leaf, rules.backup)
+        if not isinstance(rules.select, Live):
+            line = _refresh(line, rules.select, path, length, chunk)
+        return line, path
+
+    line, _ = jax.lax.fori_loop(0, num_simulations, simulation, (line, path))
+    return in_rows(line.tree, *shape)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Line:
+    """All rows' nodes in one line."""
+
+    tree: Tree  # arrays [B * N, ...] instead of [B, N, ...]
+    capacity: int = dataclasses.field(metadata={"static": True})  # N
+
+    @property
+    def rows(self) -> jax.Array:
+        count = self.tree.num_simulations
+        return vary_alike(jnp.arange(count.shape[0], dtype=jnp.int32), count)
+
+    @property
+    def bases(self) -> jax.Array:
+        return self.rows * self.capacity
+
+    @property
+    def end(self) -> int:
+        return self.tree.choice.shape[0]
+
+    @property
+    def full(self) -> jax.Array:
+        return self.tree.num_simulations + 1 >= self.capacity
+
+    def replace(self, **arrays: Any) -> "_Line":
+        return dataclasses.replace(self, tree=dataclasses.replace(self.tree, **arrays))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Stop:
+    """Where a descent ended, `[B]` each. A row that takes no part stops at the root and expands nothing."""
+
+    place: jax.Array  # the last node reached
+    action: jax.Array  # the edge to expand there, where `expands`
+    expands: jax.Array  # False at a finished state, at the depth limit and in a row without a free slot
+
+
+def _simulate(line: _Line, rules: Rules, keys: jax.Array, max_depth: int) -> _Stop:
+    """Descend from the root by the rules' choices until an edge that leads nowhere yet."""
+    tree, bases = line.tree, line.bases
+
+    def choose(rule: Partial | Live, depth: jax.Array, places: jax.Array) -> jax.Array:
+        if isinstance(rule, Live):
+            return _live_choices(line, rule, fold_in(keys, depth), places)
+        return _choices(line, rule, places)
+
+    def descend(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        depth, place, choice = carry
+        going = choice > NO_CHILD
+        depth, place = depth + 1, jnp.where(going, bases + choice, place)
+        live = isinstance(rules.select, Live)
+        following = choose(rules.select, depth, place) if live else read(tree.choice, place)
+        return depth, place, jnp.where(going, following, choice)
+
+    root_choice = choose(rules.root_select, jnp.int32(0), bases)
+    start = (jnp.int32(0), bases, jnp.where(line.full, FINISHED_CHOICE, root_choice))
+    _, place, choice = jax.lax.while_loop(
+        lambda carry: (carry[0] < max_depth) & jnp.any(carry[2] > NO_CHILD), descend, start
+    )
+    expands = (choice < NO_CHILD) & (read(tree.depth, place) < max_depth)
+    return _Stop(place=place, action=-1 - choice, expands=expands)
+
+
+def _choices(line: _Line, select: Partial, places: jax.Array) -> jax.Array:
+    """Evaluate a rule at the nodes `places [P]` and encode what it chose as in `Tree.choice`."""
+    tree = line.tree
+
+    def choice(place: jax.Array) -> jax.Array:
+        rule = for_row(select, jax.lax.div(place, line.capacity))
+        action = rule(node(tree, place)).astype(jnp.int32)
+        return _encode(action, read(tree.child, place, action), read(tree.choice, place))
+
+    return jax.vmap(choice)(places)
+
+
+def _live_choices(line: _Line, rule: Live, keys: jax.Array, places: jax.Array) -> jax.Array:
+    """Evaluate a live rule at one node a row, `places [B]`, and encode what it chose as in `Tree.choice`."""
+    trees = in_rows(line.tree, keys.shape[0], line.capacity)
+
+    def action(row: jax.Array, key: jax.Array, tree: Tree, slot: jax.Array) -> jax.Array:
+        return for_row(rule.fn, row)(key, tree, slot).astype(jnp.int32)
+
+    actions = jax.vmap(action)(line.rows, keys, trees, places - line.bases)
+    return _encode(actions, read(line.tree.child, places, actions), read(line.tree.choice, places))
+
+
+def _encode(action: jax.Array, child: jax.Array, old_choice: jax.Array) -> jax.Array:
+    choice = jnp.where(child > NO_CHILD, child, -1 - action)
+    return jnp.where(old_choice == FINISHED_CHOICE, FINISHED_CHOICE, choice)
+
+
+def _expand(line: _Line, model: Model, params: PyTree, keys: jax.Array, stop: _Stop) -> tuple[_Line, jax.Array]:
+    """Step and evaluate where a descent found a new edge; returns the place `[B]` to back up from.
+
+    The model sees every row. One that expands nothing repeats the step into the node where it stopped, which is
+    harmless, and nothing of it is written.
+    """
+    tree, bases = line.tree, line.bases
+    source = jnp.where(stop.expands, stop.place, bases + read(tree.parent, stop.place))
+    action = jnp.where(stop.expands, stop.action, read(tree.action, stop.place))
+    before, extras = jax.tree.map(lambda x: read(x, source), (tree.state, tree.extras))
+
+    transition, pending = model.step(params, fold_in(keys, _STEP), before, action)
+    evaluation, state = model.evaluate(params, fold_in(keys, _EVALUATE), pending)
+    transition, step_flags = _clean_transition(checks.transition(transition, bases.shape[0]))
+    evaluation, flags = clean(checks.evaluation(evaluation, bases.shape[0], num_actions=tree.num_actions))
+    checks.same_form("state", state, before)
+    checks.same_form("extras", evaluation.extras, extras)
+
+    flags = flags | step_flags
+    # Flags are small numbers; comparing makes the place, and so every write, depend on the evaluation.
+    writes = stop.expands & (flags <= max(Flags) * 2)
+    slot = tree.num_simulations + 1
+    place = jnp.where(writes, bases + slot, line.end)
+    link = jnp.where(writes, stop.place, line.end)
+
+    def put(array: jax.Array, new: jax.Array) -> jax.Array:
+        return array.at[place].set(new, mode="drop", unique_indices=True)
+
+    new_flags = jnp.where(stop.expands, flags, 0) | jnp.where(line.full, Flags.FULL.value, 0)
+    line = line.replace(
+        prior_logits=put(tree.prior_logits, evaluation.prior_logits),
+        child=tree.child.at[link, action].set(slot, mode="drop", unique_indices=True),
+        choice=put(tree.choice, unset_choice(evaluation)),
+        parent=put(tree.parent, stop.place - bases),
+        action=put(tree.action, action),
+        reward=put(tree.reward, transition.reward),
+        discount=put(tree.discount, transition.discount),
+        value=put(tree.value, evaluation.value),
+        raw_value=put(tree.raw_value, evaluation.value),
+        total_visits=put(tree.total_visits, jnp.ones_like(slot)),
+        depth=put(tree.depth, read(tree.depth, stop.place) + 1),
+        state=jax.tree.map(put, tree.state, state),
+        extras=jax.tree.map(put, tree.extras, evaluation.extras),
+        num_simulations=jnp.where(line.full, tree.num_simulations, slot),
+        flags=tree.flags | new_flags,
+    )
+    return line, jnp.where(stop.expands, bases + slot, stop.place)
+
+
+def _clean_transition(transition: Transition) -> tuple[Transition, jax.Array]:
+    """Cast a transition to the tree's dtype and replace what is not finite by 0; returns `NOT_FINITE` bits `[B]`."""
+    dtype = jnp.result_type(float)
+    reward, discount = transition.reward.astype(dtype), transition.discount.astype(dtype)
+    good = jnp.isfinite(reward) & jnp.isfinite(discount)
+    cleaned = Transition(reward=jnp.where(good, reward, 0), discount=jnp.where(good, discount, 0))
+    return cleaned, jnp.where(good, 0, Flags.NOT_FINITE.value).astype(jnp.int32)
+
+
+def _back_up(line: _Line, path: jax.Array, leaf: jax.Array, backup: Partial) -> tuple[_Line, jax.Array, jax.Array]:
+    """Walk every row from its `leaf [B]` to its root, writing what `backup` says of each edge.
+
+    The places passed, roots left out, are listed in `path`, row after row; returns their number too.
+    """
+    tree, bases = line.tree, line.bases
+    ends = jnp.cumsum(read(tree.depth, leaf), dtype=jnp.int32)  # a row's places end here in `path`
+
+    def climb(carry: tuple[jax.Array, jax.Array, jax.Array, jax.Array, _Statistics]) -> Any:
+        level, place, value, path, statistics = carry
+        at = statistics.within(tree)
+        active, parent = place > bases, bases + read(tree.parent, place)
+
+        def visit(row: jax.Array, parent: jax.Array, place: jax.Array, value: jax.Array) -> tuple[Update, jax.Array]:
+            return for_row(backup, row)(node(at, parent), edge(at, parent, place), node(at, place), value)
+
+        update, passed = jax.vmap(visit)(line.rows, parent, place, value)
+        target = jnp.where(active & _is_number(update), parent, line.end)
+        position = jnp.where(active, ends - 1 - level, path.shape[0])
+        path = path.at[position].set(place, mode="drop", unique_indices=True)
+        statistics = statistics.write(update, target, read(tree.action, place))
+        return level + 1, parent, jnp.where(active, passed, value), path, statistics
+
+    start = (jnp.int32(0), leaf, read(tree.raw_value, leaf), path, _Statistics.of(tree))
+    *_, path, statistics = jax.lax.while_loop(lambda carry: jnp.any(carry[1] > bases), climb, start)
+    return dataclasses.replace(line, tree=statistics.within(tree)), path, ends[-1]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Statistics:
+    """The arrays of a tree that a backup writes: what its loop carries."""
+
+    visits: jax.Array
+    q: jax.Array
+    value: jax.Array
+    total_visits: jax.Array
+    rule_state: PyTree
+
+    @classmethod
+    def of(cls, tree: Tree) -> "_Statistics":
+        return cls(**{field.name: getattr(tree, field.name) for field in dataclasses.fields(cls)})
+
+    def within(self, tree: Tree) -> Tree:
+        return dataclasses.replace(
+            tree, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        )
+
+    def write(self, update: Update, target: jax.Array, action: jax.Array) -> "_Statistics":
+        """Write updates `[B]` of the edges `action` at the places `target`; a target out of range writes nothing."""
+
+        def put(array: jax.Array, new: jax.Array, *index: jax.Array) -> jax.Array:
+            return array.at[(target, *index)].set(new.astype(array.dtype), mode="drop", unique_indices=True)
+
+        return _Statistics(
+            visits=put(self.visits, update.visits, action),
+            q=put(self.q, update.q, action),
+            value=put(self.value, update.value),
+            total_visits=self.total_visits.at[target].add(1, mode="drop", unique_indices=True),
+            rule_state=jax.tree.map(put, self.rule_state, update.rule_state),
+        )
+
+
+def _is_number(update: Update) -> jax.Array:
+    """True where an update holds no NaN `[B]`. It also ties every write to all that the backup read."""
+    total = update.value + update.q + update.visits
+    return total == total
+
+
+def _refresh(line: _Line, select: Partial, path: jax.Array, length: jax.Array, chunk: int) -> _Line:
+    """Evaluate the rule again at the first `length` places of `path`, `chunk` at a time, and cache what it chooses."""
+
+    def refresh(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        start, choice = carry
+        places = jax.lax.dynamic_slice(path, (start,), (chunk,))
+        used = start + jnp.arange(chunk, dtype=jnp.int32) < length
+        choices = _choices(line.replace(choice=choice), select, places)
+        target = jnp.where(used, places, line.end)
+        return start + chunk, choice.at[target].set(choices, mode="drop", unique_indices=True)
+
+    _, choice = jax.lax.while_loop(lambda carry: carry[0] < length, refresh, (jnp.int32(0), line.tree.choice))
+    return line.replace(choice=choice)
+
+
+def _refill(line: _Line, select: Partial) -> _Line:
+    """Evaluate the rule at every node in use: the cache may come from a run with another rule or other constants."""
+    last = jnp.max(line.tree.num_simulations)
+
+    def refill(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        slot, choice = carry
+        places = line.bases + slot
+        choices = _choices(line.replace(choice=choice), select, places)
+        return slot + 1, choice.at[places].set(choices, unique_indices=True)
+
+    _, choice = jax.lax.while_loop(lambda carry: carry[0] <= last, refill, (jnp.int32(1), line.tree.choice))
+    return line.replace(choice=choice)
+
+
+def _chunk_size(batch_size: int, num_actions: int) -> int:
+    """Nodes evaluated at once by `_refresh`: enough to pay for an iteration, few enough to stay in the cache."""
+    return max(16, min(2 * batch_size, max(128, 8192 // num_actions)))
