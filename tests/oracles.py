@@ -102,6 +102,10 @@ def fpu_constant(value: float) -> Fpu:
     return lambda node: value
 
 
+def fpu_lose(node: Node) -> float:
+    return -1.0
+
+
 def fpu_parent(node: Node) -> float:
     return node.value
 
@@ -120,11 +124,14 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class AlphaZero:
-    """Q' + C(s) P sqrt(N(s)) / (1 + N), C(s) = ln((1 + N(s) + c_base) / c_base) + c_init, Q' = Q from [-1, 1] to [0, 1]."""
+    """Q' + C(s) P sqrt(N(s)) / (1 + N), C(s) = ln((1 + N(s) + c_base) / c_base) + c_init.
+
+    Q' is Q mapped from [-1, 1] to [0, 1], unvisited edges completed before the map.
+    """
 
     c_init: float = 1.25
     c_base: float = 19652.0
-    fpu: Fpu = fpu_constant(-1.0)
+    fpu: Fpu = fpu_lose
 
     def scores(self, node: Node) -> dict[int, float]:
         total = node.total_visits

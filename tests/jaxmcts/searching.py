@@ -12,7 +12,6 @@ from jax.tree_util import Partial
 import jaxmcts
 from tests import worlds
 
-
 # Tests of outcomes do not need optimised code, which takes twice as long to compile.
 QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0}
 

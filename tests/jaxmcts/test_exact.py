@@ -123,7 +123,7 @@ def check_readout(sample: Sample, action: int, weights: np.ndarray) -> None:
 alphazero = functools.partial(jaxmcts.alphazero_policy, dirichlet_fraction=0.0, temperature=0.0)
 
 FPUS: dict[str, tuple[Any, oracles.Fpu]] = {
-    "lose": (jaxmcts.fpu_lose, oracles.fpu_constant(-1.0)),
+    "lose": (jaxmcts.fpu_lose, oracles.fpu_lose),
     "zero": (jaxmcts.fpu_zero, oracles.fpu_constant(0.0)),
     "win": (jaxmcts.fpu_win, oracles.fpu_constant(1.0)),
     "constant": (Partial(jaxmcts.fpu_constant, value=0.3), oracles.fpu_constant(0.3)),

@@ -327,7 +327,7 @@ def test_the_losers_visits_grow_as_theory_says(rule, growth):
 
 @pytest.mark.parametrize("rule", [ALPHAZERO, UCT], ids=["puct", "uct"])
 def test_search_finds_the_minimax_value(rule):
-    """Full game trees of depth 3 with a misleading evaluator: root values come near minimax, and a best move is played."""
+    """Full game trees of depth 3 with a misleading evaluator: values near minimax, and a best move is played."""
     drawn = [worlds.random_tree(np.random.default_rng(i), depth=3, branching=3) for i in range(NUM_WORLDS)]
     params = params_of(*drawn)
     tree = start(params, 3001)

@@ -12,9 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmcts import halving, qvalue
+import jaxmcts
+from jaxmcts import halving, qvalue, readout
 from jaxmcts.rules import gumbel, pick, puct, uct
 from jaxmcts.tree import Node, legal_log_softmax
+from tests import worlds
 
 
 def make_node(prior, visits, q, *, value=0.0, raw_value=0.0, legal=None) -> Node:
@@ -342,3 +344,41 @@ def test_softmax_is_over_the_legal_only():
 
 def test_softmax_of_a_row_without_legal_actions_is_all_minus_infinity():
     assert jnp.all(legal_log_softmax(jnp.array([1.0, 2.0]), jnp.zeros(2, dtype=bool)) == -jnp.inf)
+
+
+# The move to play
+
+
+@pytest.mark.parametrize(
+    ("temperature", "wanted"),
+    [
+        (1.0, [0.7, 0.2, 0.1]),
+        (0.5, [0.907407, 0.074074, 0.018519]),
+        (2.0, [0.522879, 0.279491, 0.197630]),
+        (0.25, [0.992969, 0.006617, 0.000414]),
+    ],
+)
+def test_temperature(temperature, wanted):
+    """pi is proportional to N^(1/T), N = [70, 20, 10]."""
+    logits = readout.tempered_logits(jnp.array([[0.7, 0.2, 0.1]]), temperature)
+    close(jax.nn.softmax(logits)[0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("visits", "q", "prior", "wanted"),
+    [
+        ([3, 5, 4], [0.9, 0.1, 0.8], [0.5, 0.2, 0.3], 1),  # the most visits
+        ([5, 5, 4], [0.1, 0.2, 0.8], [0.5, 0.2, 0.3], 1),  # then the best q
+        ([5, 5, 5], [0.1, 0.1, 0.1], [0.3, 0.2, 0.5], 2),  # then the highest prior
+        ([5, 5, 5], [0.1, 0.1, 0.1], [0.3, 0.4, 0.4], 1),  # then the lowest index
+        ([0, 0, 0], [0.0, 0.0, 0.0], [0.3, 0.2, 0.5], 2),  # nothing visited: the prior
+    ],
+)
+def test_most_visited(visits, q, prior, wanted):
+    evaluation = jaxmcts.Evaluation(
+        prior_logits=jnp.log(jnp.array([prior])), value=jnp.zeros(1), legal_action_mask=jnp.ones((1, 3), bool)
+    )
+    state, key = jnp.zeros((1, 1)), jax.random.key(0)
+    tree = jaxmcts.init((), key, state, worlds.MODEL, capacity=1, root_evaluation=evaluation)
+    tree = dataclasses.replace(tree, visits=jnp.array([[visits]]), q=jnp.array([[q]]))
+    assert int(jaxmcts.most_visited(tree)[0]) == wanted
