@@ -39,6 +39,7 @@ def fight(cell: Cell, *, rounds: int = 5) -> Row:
         **{f"{name} /s": round(total / timing.median(times, name)) for name in CONTESTANTS},
         "rows unlike": _unlike(visits),
         "jaxmcts / C++": round(timing.ratio(times, "C++", "jaxmcts"), 2),
+        "by processor": round(timing.ratio(times, "mctx", "jaxmcts", "processor"), 2),
         "jaxmcts / mctx": round(timing.ratio(times, "mctx", "jaxmcts"), 2),
     }
 

@@ -41,6 +41,7 @@ def run(quick: bool) -> list[Row]:
             "axes": "2 x 4 x 16",
             **{f"{name} ms": round(1e3 * timing.median(times, name), 1) for name in calls},
             "same visits": same,
+            "by processor": round(timing.ratio(times, "nested", "flat", "processor"), 2),
             "ratio": round(ratio, 2),
             "required": f"<= {MOST}",
             "verdict": verdict(ratio <= MOST),

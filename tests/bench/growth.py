@@ -20,7 +20,9 @@ def _growth(scale: float, fpu: float, rounds: int) -> Row:
     times = timing.take_turns(calls, rounds=rounds)
     depths = contestants.shape_of(few).mean, contestants.shape_of(many).mean
     per_simulation = timing.ratio(times, "many", "few") * FEW / MANY
-    per_level = per_simulation * depths[0] / depths[1]
+    deeper = depths[1] / depths[0]
+    per_level = per_simulation / deeper
+    by_processor = timing.ratio(times, "many", "few", "processor") * FEW / MANY / deeper
     return {
         "cell": f"128 x 82, logits x{scale:g}, FPU {fpu:g}",
         f"us at {FEW}": round(1e6 * timing.median(times, "few") / FEW),
@@ -28,6 +30,7 @@ def _growth(scale: float, fpu: float, rounds: int) -> Row:
         f"depth at {FEW}": round(depths[0], 2),
         f"depth at {MANY}": round(depths[1], 2),
         "per simulation": round(per_simulation, 2),
+        "by processor": round(by_processor, 2),
         "per level": round(per_level, 2),
         "required": f"<= {MOST}",
         "verdict": verdict(per_level <= MOST),

@@ -37,6 +37,7 @@ def _moves(num_simulations: int, rounds: int) -> Row:
     return {
         "simulations": num_simulations,
         **{f"{name} moves/s": round(BATCH / timing.median(times, name)) for name in calls},
+        "by processor": round(timing.ratio(times, "mctx", "jaxmcts", "processor"), 2),
         "jaxmcts / mctx": round(timing.ratio(times, "mctx", "jaxmcts"), 2),
     }
 

@@ -40,6 +40,7 @@ def _overhead(num_simulations: int, rounds: int) -> Row:
         "simulations": num_simulations,
         "search ms": round(1e3 * timing.median(times, "search"), 1),
         "evaluations ms": round(1e3 * timing.median(times, "bare"), 1),
+        "by processor": round(timing.ratio(times, "search", "bare", "processor"), 3),
         "ratio": round(ratio, 3),
         "required": f"<= {MOST}",
         "verdict": verdict(ratio <= MOST),

@@ -23,9 +23,11 @@ def test_the_yardstick_builds_the_same_trees(cell: Cell) -> None:
 
 
 def test_a_ratio_compares_rounds() -> None:
-    times = {"one": [2.0, 20.0, 4.0], "other": [1.0, 10.0, 1.0], "once": [8.0]}
+    seconds = {"one": [2.0, 20.0, 4.0], "other": [1.0, 10.0, 1.0], "once": [8.0]}
+    times = {name: [timing.Spent(wall=s, processor=s * s) for s in rounds] for name, rounds in seconds.items()}
     assert timing.ratio(times, "one", "other") == 2.0
     assert timing.ratio(times, "once", "one") == 2.0
+    assert timing.ratio(times, "one", "other", "processor") == 4.0
 
 
 def test_table() -> None:
