@@ -67,6 +67,8 @@ def simulations(
     model: Model, params: PyTree, tree: Tree, rules: Rules, *, num_simulations: int, max_depth: int, refill: bool
 ) -> Tree:
     """Run simulations on every row. `refill` asks `select` at all nodes first, for a cache that another rule left."""
+    if num_simulations == 0:
+        return tree
     shape = tree.batch_size, tree.capacity
     chunk = _chunk_size(tree.batch_size, tree.num_actions)
     longest = tree.batch_size * min(max_depth, tree.capacity - 1)
@@ -159,7 +161,7 @@ def _choices(line: _Line, select: Partial, places: jax.Array) -> jax.Array:
     tree = line.tree
 
     def choice(place: jax.Array) -> jax.Array:
-        rule = for_row(select, jax.lax.div(place, line.capacity))
+        rule = for_row(select, jax.lax.div(place, jnp.int32(line.capacity)))
         action = rule(node(tree, place)).astype(jnp.int32)
         return _encode(action, read(tree.child, place, action), read(tree.choice, place))
 
