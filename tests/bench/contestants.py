@@ -94,26 +94,28 @@ class Shape:
 
 def yardstick_search(cell: Cell) -> Search:
     """Prepare the C++ search as a network would need it: all trees advance together."""
-    return lambda: _yardstick(cell, tree_by_tree=False)[0]
+    roots = world.roots(cell)
+    return lambda: _yardstick(cell, roots, tree_by_tree=False)[0]
 
 
 def yardstick_search_by_tree(cell: Cell) -> Search:
     """Prepare the C++ search at its fastest: one tree after the other, each within the cache."""
-    return lambda: _yardstick(cell, tree_by_tree=True)[0]
+    roots = world.roots(cell)
+    return lambda: _yardstick(cell, roots, tree_by_tree=True)[0]
 
 
 def shape_of(cell: Cell) -> Shape:
     """Measure the trees of a cell with the C++ search."""
-    return _yardstick(cell, tree_by_tree=True)[1]
+    return _yardstick(cell, world.roots(cell), tree_by_tree=True)[1]
 
 
-def _yardstick(cell: Cell, *, tree_by_tree: bool) -> tuple[np.ndarray, Shape]:
+def _yardstick(cell: Cell, roots: np.ndarray, *, tree_by_tree: bool) -> tuple[np.ndarray, Shape]:
     visits = np.zeros((cell.batch, cell.actions), np.int32)
     depths, deepest = np.zeros((2, cell.simulations), np.int32)
     sizes = cell.batch, cell.actions, cell.simulations
     world_and_rule = ctypes.c_float(cell.scale), ctypes.c_float((cell.fpu + 1) / 2)
     outputs = map(_pointer, (visits, depths, deepest))
-    _library().search(_pointer(world.roots(cell)), *sizes, *world_and_rule, int(tree_by_tree), *outputs)
+    _library().search(_pointer(roots), *sizes, *world_and_rule, int(tree_by_tree), *outputs)
     return visits, Shape(mean=float(depths.mean() / cell.batch), deepest=float(deepest.mean()))
 
 
