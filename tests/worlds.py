@@ -112,7 +112,7 @@ MODEL = jaxmcts.Model(step=_step, evaluate=_evaluate)
 
 
 def mctx_root(params: Tables, state: jax.Array) -> mctx.RootFnOutput:
-    return mctx.RootFnOutput(  # type: ignore[call-arg]
+    return mctx.RootFnOutput(
         prior_logits=look_up(params, "prior_logits", state),
         value=look_up(params, "value", state),
         embedding=state,
@@ -126,7 +126,7 @@ def recurrent_fn(
     transition, after = _step(params, jnp.zeros(()), state, action)
     legal = look_up(params, "legal_action_mask", after)
     logits = look_up(params, "prior_logits", after)
-    output = mctx.RecurrentFnOutput(  # type: ignore[call-arg]
+    output = mctx.RecurrentFnOutput(
         reward=transition.reward,
         discount=transition.discount,
         prior_logits=jnp.where(legal, logits, jnp.finfo(logits.dtype).min),
@@ -184,7 +184,7 @@ def random_world(
 def random_tree(rng: np.random.Generator, *, depth: int, branching: int, noise: float = 0.3) -> World:
     """Draw a full game tree: movers alternate, the last move ends the game with a reward of -1, 0 or 1.
 
-    Raw values are random of size `noise`: a misleading evaluator that enough search must overrule.
+    Raw values are random of size `noise`, priors random too: a misleading evaluator that enough search must overrule.
     """
     inner = sum(branching**d for d in range(depth))
     num_states = inner + branching**depth
@@ -196,7 +196,7 @@ def random_tree(rng: np.random.Generator, *, depth: int, branching: int, noise: 
         next_state=next_state,
         reward=np.where(last, rng.integers(-1, 2, size=next_state.shape), 0.0),
         discount=np.where(last, 0.0, -1.0),
-        prior_logits=rng.normal(size=next_state.shape),
+        prior_logits=0.5 * rng.normal(size=next_state.shape),
         value=np.where(is_inner, noise * rng.uniform(-1, 1, size=num_states), 0.0),
         legal_action_mask=np.repeat(is_inner[:, None], branching, axis=1),
     )

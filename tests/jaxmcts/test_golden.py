@@ -47,7 +47,8 @@ def edge_visits(tree: dict[tuple[int, ...], oracles.Record], path: tuple[int, ..
 
 def paths_taken(snapshots: list[dict[tuple[int, ...], oracles.Record]]) -> list[str]:
     """Name the deepest edge whose visits grew at each simulation."""
-    names, before = [], {}
+    names: list[str] = []
+    before: dict[str, int] = {}
     for tree in snapshots:
         after = {name: edge_visits(tree, path) for name, path in PATHS.items()}
         grown = [name for name in PATHS if after[name] > before.get(name, 0)]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from typing import Any
 
 import hypothesis
@@ -101,7 +100,7 @@ def test_illegal_edges_are_never_visited():
     states, visits = np.asarray(out.tree.state), np.asarray(out.tree.visits)
     used = np.asarray(out.tree.total_visits) > 0
     legal = np.stack([world.legal_action_mask[states[row, :, 1]] for row, world in enumerate(drawn)])
-    assert not visits[used & True][~legal[used]].any()
+    assert not visits[used][~legal[used]].any()
     assert visits[legal].sum() > 24 * NUM_WORLDS
 
 
@@ -180,8 +179,8 @@ def test_the_sign_of_a_discount_matters():
     assert (np.abs(np.asarray(before.value) - np.asarray(after.value)) > 1e-3).all()
 
 
-def test_negating_every_value_in_a_world_of_one_player_negates_nothing_but_the_view():
-    """Adding a dummy ply (one forced move of discount -1) in front of a root negates its value and nothing else."""
+def test_a_forced_move_in_front_changes_the_view_and_nothing_else():
+    """Player and opponent swapped: the tree behind the forced move is the same, seen from the other side."""
     world = messy_worlds(7, 1)[0]
     with_ply = _with_forced_move(world)
     with jax.enable_x64(True):
@@ -250,7 +249,7 @@ def test_a_second_run_follows_its_own_constants():
             trees.assert_same_tree(trees.by_path(got, row), oracles.by_path(node), atol=1e-9, name=str(row))
 
 
-def first_legal(key: jax.Array, tree: jaxmcts.Tree, index: jax.Array) -> jax.Array:
+def live_alphazero(key: jax.Array, tree: jaxmcts.Tree, index: jax.Array) -> jax.Array:
     """A live rule that reads the same record as the cached one."""
     del key
     return jaxmcts.rules.puct.alphazero(jaxmcts.tree.node(tree, index))
@@ -260,8 +259,8 @@ def test_a_live_rule_makes_the_same_tree_as_its_cached_twin():
     params = params_of(*messy_worlds(11))
     tree = start(params, 33)
     live = {
-        "select": jaxmcts.Live(first_legal),
-        "root_select": jaxmcts.Live(first_legal),
+        "select": jaxmcts.Live(live_alphazero),
+        "root_select": jaxmcts.Live(live_alphazero),
         "backup": jaxmcts.mean_backup,
     }
     run_live = jax.jit(
@@ -309,20 +308,20 @@ def bandit(*rewards: float) -> worlds.World:
     return worlds.world_of(worlds.Position(moves=moves), num_actions=len(rewards), num_states=4)
 
 
-@pytest.mark.parametrize(("rule", "growth"), [(ALPHAZERO, "sqrt"), (UCT, "log")], ids=["puct", "uct"])
-def test_the_losers_visits_grow_as_theory_says(rule, growth):
-    """Two arms, 0.5 and 0: the worse one is visited about sqrt N times under PUCT and ln N times under UCT."""
-    params = params_of(bandit(0.5, 0.0))
+PLAIN_PUCT = Partial(jaxmcts.rules.puct.alphazero, c_base=1e9)  # a constant C(s)
+WIDE_UCT = Partial(jaxmcts.rules.uct.uct, c=4.0)
+
+
+@pytest.mark.parametrize(("rule", "least", "most"), [(PLAIN_PUCT, 1.8, 2.2), (WIDE_UCT, 1.1, 1.5)], ids=["puct", "uct"])
+def test_the_losers_visits_grow_as_theory_says(rule, least, most):
+    """A fourfold budget doubles the visits of the worse arm under PUCT (sqrt N); under UCT ln N grows by a fifth."""
+    params = params_of(bandit(1.0, -1.0))
     tree, losers = start(params, 4097, 1), []
-    for _ in range(2):
-        tree = runner(rule, 64)(params, tree)
+    for _ in range(4):
+        tree = runner(rule, 1024)(params, tree)
         losers.append(int(tree.visits[0, 0, 1]))
-        for _ in range(15 if len(losers) == 1 else 0):
-            tree = runner(rule, 64)(params, tree)
-    few, many = losers[0], losers[-1]
-    total = 64 * 17
-    expected = math.sqrt(total / 64) if growth == "sqrt" else math.log(total) / math.log(64)
-    assert many / few == pytest.approx(expected, rel=0.35)
+    assert losers[0] >= 15
+    assert least <= losers[3] / losers[0] <= most
 
 
 @pytest.mark.parametrize("rule", [ALPHAZERO, UCT], ids=["puct", "uct"])
