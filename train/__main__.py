@@ -4,6 +4,7 @@ Only the standard library and tyro are imported until the command line is unders
 and a mistyped flag answer at once.
 """
 
+import dataclasses
 import difflib
 import inspect
 import sys
@@ -32,8 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    expected = PRESETS[preset]()
     print(inspect.getdoc(PRESETS[preset]), end="\n\n", flush=True)
-    if config != PRESETS[preset]():
+    if dataclasses.replace(config, name=expected.name, runs=expected.runs) != expected:
         print("Some fields are overridden: time and result will differ from these.\n", flush=True)
     try:
         loop.train(stages)

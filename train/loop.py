@@ -150,7 +150,7 @@ def _learn(stages: Stages, state: Learner, ring: Replay, key: jax.Array) -> tupl
     if skipped[-1] - skipped[0] + 1 == len(history) and skipped[0] > 0:
         raise FloatingPointError(
             "The gradients of a whole iteration were not finite, so nothing is learned any more: "
-            "lower `learning_rate`; the last checkpoint is sound."
+            "lower `learning_rate`. Checkpoints written so far are sound."
         )
     losses = {name: float(np.mean([metrics[name] for metrics in history])) for name in history[0]}
     return state, losses | {"skipped_updates": skipped[-1]}
