@@ -108,11 +108,11 @@ def gumbel_policy(
     if draw is None:
         draw = root_.draw_gumbel(fold_in(keys, _NOISE), tree.num_actions, roots.prior_logits.dtype)
     draw = checks.per_action("root_gumbel", draw, roots.prior_logits)
-    scale = jnp.broadcast_to(jnp.asarray(gumbel_scale, draw.dtype), keys.shape)[:, None]
+    noise = jnp.broadcast_to(jnp.asarray(gumbel_scale, draw.dtype), keys.shape)[:, None] * draw
     constants = {"c_visit": c_visit, "c_scale": c_scale, "rescale_q": rescale_q}
     root_select = Partial(
         gumbel.gumbel_root,
-        gumbel=scale * draw,
+        gumbel=noise,
         considered_visits=root_.considered_visits(
             roots.legal_action_mask,
             max_num_considered_actions=max_num_considered_actions,
@@ -125,10 +125,9 @@ def gumbel_policy(
         params, tree, model, select=select, root_select=root_select, backup=mean_backup,
         num_simulations=num_simulations, max_depth=max_depth,
     )  # fmt: skip
-    roots = readout.root(tree)
-    action = jax.vmap(lambda node, draw: gumbel.gumbel_action(node, gumbel=draw, **constants))(roots, scale * draw)
-    weights = jax.vmap(lambda node: gumbel.improved_policy(node, **constants))(roots)
-    return _output(tree, action, roots.prior if num_simulations == 0 else weights)
+    action = readout.at_root(tree, Partial(gumbel.gumbel_action, gumbel=noise, **constants))
+    improved = readout.at_root(tree, Partial(gumbel.improved_policy, **constants))
+    return _output(tree, action, improved if num_simulations > 0 else roots.prior)
 
 
 def uct_policy(

@@ -4,10 +4,13 @@ Everything is per row, values in the view of the player to move at the root; edg
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
+from jaxmcts.batching import as_partial, for_row
+from jaxmcts.model import PyTree
 from jaxmcts.rules.pick import pick
 from jaxmcts.tree import NO_CHILD, ROOT, Node, Tree, node, read
 
@@ -25,10 +28,20 @@ class Summary:
     raw_value: jax.Array  # [B] value before search
 
 
+def at_root(tree: Tree, fn: Callable[[Node], PyTree]) -> PyTree:
+    """Apply `fn(node)` to every root; its constants, bound with `Partial`, are scalars or `[B, ...]`."""
+    fn = as_partial(fn)
+    rows = jnp.arange(tree.batch_size, dtype=jnp.int32)
+    return jax.vmap(lambda row: for_row(fn, row)(node(tree, row, jnp.int32(ROOT))))(rows)
+
+
 def root(tree: Tree) -> Node:
     """Return the records of all roots, each field with a leading B axis."""
-    rows = jnp.arange(tree.batch_size, dtype=jnp.int32)
-    return jax.vmap(lambda row: node(tree, row, jnp.int32(ROOT)))(rows)
+    return at_root(tree, _itself)
+
+
+def _itself(record: Node) -> Node:
+    return record
 
 
 def summary(tree: Tree) -> Summary:
@@ -56,8 +69,7 @@ def visit_shares(tree: Tree) -> jax.Array:
 
 def most_visited(tree: Tree) -> jax.Array:
     """Return the most visited root action `[B]`, ties by q, then by prior, then by index; 0 in a finished row."""
-    record = root(tree)
-    return jax.vmap(_robust)(record)
+    return at_root(tree, _robust)
 
 
 def _robust(record: Node) -> jax.Array:
