@@ -430,18 +430,19 @@ def test_c036_a_fully_masked_row_in_half_precision(dtype):
 # C. Root noise, temperature, ties, seeds
 
 
-NUM_DRAWS, WIDEST = 2000, 361  # one shape for all draws: the gamma sampler is slow to compile
+NUM_DRAWS = 2000
 
 
 @quickly
 def draw_noise(seed: int, alpha: float, legal: jax.Array) -> jax.Array:
     keys = jax.random.split(jax.random.key(seed), NUM_DRAWS)
-    return root.dirichlet_on_legal(keys, alpha, jnp.broadcast_to(legal, (NUM_DRAWS, WIDEST)))
+    return root.dirichlet_on_legal(keys, alpha, jnp.broadcast_to(legal, (NUM_DRAWS, legal.size)))
 
 
 def noise_over(num_legal: int, alpha: float, seed: int = 0) -> np.ndarray:
-    """Dirichlet noise over the first of 361 actions, `[NUM_DRAWS, num_legal]`."""
-    noise = np.asarray(draw_noise(seed, alpha, np.arange(WIDEST) < num_legal))
+    """Dirichlet noise over the first of 9 or 361 actions, `[NUM_DRAWS, num_legal]`."""
+    num_actions = 9 if num_legal <= 9 else 361
+    noise = np.asarray(draw_noise(seed, alpha, np.arange(num_actions) < num_legal))
     assert not noise[:, num_legal:].any()
     return noise[:, :num_legal]
 
