@@ -2,7 +2,7 @@
 
 `agent = train.load_agent("runs/connect_four")` brings one back, and `action, output = agent(state, key)` asks it
 about a batch of states; `output` is that of the search, with the value and the weights of all moves. For one
-position on the command line: `python -m train.agent runs/connect_four 3 3`, with the moves so far.
+position on the command line: `python -m train.agent runs/connect_four 3 2`, with the moves so far.
 """
 
 import argparse

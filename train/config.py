@@ -17,12 +17,12 @@ class Config:
     name: str = "connect_four"  # folder of the run under `runs`; a number is added if it is taken
     runs: str = "runs"  # folder that holds the runs
     seed: int = 0  # >= 0; the same seed on the same machine gives the same agent
-    iterations: int = 24  # >= 1: rounds of self-play and updates; more is stronger and takes longer
+    iterations: int = 36  # >= 1: rounds of self-play and updates; more is stronger and takes longer
     minutes: float = math.inf  # > 0, minutes of wall clock: no new iteration begins after that
 
     games: int = 256  # >= 1: games played side by side; more uses a wide device better
     steps: int = 32  # >= 1, moves: length of one iteration of self-play; a game goes on in the next one
-    simulations: int = 32  # >= 1: search per move of self-play; more gives better targets, fewer positions
+    simulations: int = 16  # >= 1: search per move of self-play; more gives better targets, fewer positions
     max_num_considered_actions: int = 16  # >= 1: moves the search samples at the root
     opening_plies: int = 11  # >= 0: each game starts with 0 to this many random plies, for variety
     td_lambda: float = 1.0  # 0 to 1: 1 learns from the game's result, less also from later values
@@ -32,14 +32,14 @@ class Config:
 
     replay: int = 30 * 8192  # positions, >= games * steps: how long a position is learned from
     mirror: bool = True  # learn from a random symmetry of the board each time a position is drawn
-    updates: int = 40  # >= 1: optimizer steps per iteration; more learns faster, then overfits
-    batch: int = 512  # >= 1: positions per update
+    updates: int = 80  # >= 1: optimizer steps per iteration; more learns faster, then overfits
+    batch: int = 256  # >= 1: positions per update
     learning_rate: float = 2e-3  # > 0: AdamW's step at the start; it falls along a cosine to a tenth
     weight_decay: float = 1e-4  # >= 0, per unit of learning rate; not on biases and norms
     max_grad_norm: float = 1.0  # > 0: longer gradients are scaled down to this
     value_weight: float = 1.0  # >= 0: weight of the value's squared error against the policy's cross-entropy
 
-    evaluate_every: int = 8  # iterations, >= 0: match and checkpoint in between; 0 is only at the end
+    evaluate_every: int = 12  # iterations, >= 0: match and checkpoint in between; 0 is only at the end
     match_games: int = 128  # even, >= 2: games of one match, played side by side
     final_matches: int = 4  # >= 1: matches at the end, each of `match_games` games
     arena_opening_plies: int = 4  # >= 0: each pair of games starts with 0 to this many random plies

@@ -216,5 +216,5 @@ def _ending(config: Config, folder: Path, saved: Path, score: Score | None) -> s
     return (
         f"\nStrength: {strength}\nAgent:    {saved}\n"
         f'Load:     agent = train.load_agent("{folder}")\n'
-        f"Ask:      python -m train.agent {folder} 3 3    (moves so far; it answers with its own)"
+        f"Ask:      python -m train.agent {folder} 3 2    (moves so far; it answers with its own)"
     )
