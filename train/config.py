@@ -32,8 +32,8 @@ class Config:
 
     replay: int = 30 * 8192  # positions, >= games * steps: how long a position is learned from
     mirror: bool = True  # learn from a random symmetry of the board each time a position is drawn
-    updates: int = 80  # >= 1: optimizer steps per iteration; more learns faster, then overfits
-    batch: int = 256  # >= 1: positions per update
+    updates: int = 160  # >= 1: optimizer steps per iteration; more learns faster, then overfits
+    batch: int = 128  # >= 1: positions per update
     learning_rate: float = 2e-3  # > 0: AdamW's step at the start; it falls along a cosine to a tenth
     weight_decay: float = 1e-4  # >= 0, per unit of learning rate; not on biases and norms
     max_grad_norm: float = 1.0  # > 0: longer gradients are scaled down to this
