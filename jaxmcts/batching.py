@@ -14,13 +14,13 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 from jax.tree_util import Partial
 
+from jaxmcts import checks
 from jaxmcts.model import Model, PyTree
 
 
-def row_keys(key: jax.Array, batch_size: int) -> jax.Array:
+def row_keys(key: Any, batch_size: int) -> jax.Array:
     """Return `[B]` typed keys: `fold_in(key, row)` of one key, or the `[B]` keys given. Legacy keys are accepted."""
-    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        key = jax.random.wrap_key_data(key)
+    key = checks.key(key)
     if key.ndim == 0:
         return fold_in(jnp.broadcast_to(key, (batch_size,)), jnp.arange(batch_size))
     if key.shape != (batch_size,):
@@ -44,7 +44,7 @@ def as_partial(fn: Callable[..., Any]) -> Partial:
     """
 
     def leaf(x: Any) -> Any:
-        return Partial(x) if callable(x) else jnp.asarray(x)
+        return Partial(x) if callable(x) else jnp.asarray(x, jnp.result_type(x))  # never weakly typed: one trace
 
     return jax.tree.map(leaf, fn if isinstance(fn, Partial) else Partial(fn))
 

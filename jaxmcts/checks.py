@@ -175,3 +175,23 @@ def per_action(name: str, given: Any, logits: jax.Array) -> jax.Array:
     if array.shape != logits.shape:
         raise ValueError(f"`{name}` has shape {array.shape}, expected (batch, actions) = {logits.shape}.")
     return array
+
+
+def per_row_number(name: str, given: Any, batch_size: int) -> jax.Array:
+    """Demand a number or one a row; return `[B]`."""
+    array = jnp.asarray(given, jnp.result_type(float))
+    if array.shape not in ((), (batch_size,)):
+        raise ValueError(f"`{name}` has shape {array.shape}, expected a number or one a row, ({batch_size},).")
+    return jnp.broadcast_to(array, (batch_size,))
+
+
+def key(given: Any) -> jax.Array:
+    """Demand random keys; return typed ones."""
+    array = jnp.asarray(given)
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        return array
+    if array.dtype != jnp.uint32 or array.shape[-1:] != jax.eval_shape(jax.random.PRNGKey, 0).shape:
+        raise TypeError(
+            f"`key` is {array.dtype}{list(array.shape)}, expected a random key: pass `jax.random.key(seed)`."
+        )
+    return jax.random.wrap_key_data(array)

@@ -61,11 +61,12 @@ def alphazero_policy(
     prior and the value is the evaluation's.
     """
     tree, keys = _start(params, key, state, model, num_simulations, root_evaluation)
+    temperature = checks.per_row_number("temperature", temperature, tree.batch_size)
     noisy = root_.noisy_prior_logits(
         fold_in(keys, _NOISE),
         readout.root(tree).prior_logits,
-        fraction=dirichlet_fraction,
-        alpha=dirichlet_alpha,
+        dirichlet_fraction=dirichlet_fraction,
+        dirichlet_alpha=dirichlet_alpha,
     )
     select = Partial(puct.alphazero, c_init=c_init, c_base=c_base, fpu=fpu)
     root_select = Partial(root_.with_prior, rule=select, prior_logits=noisy)
@@ -74,7 +75,6 @@ def alphazero_policy(
         num_simulations=num_simulations, max_depth=max_depth,
     )  # fmt: skip
     weights = readout.visit_shares(tree)
-    temperature = jnp.broadcast_to(jnp.asarray(temperature, weights.dtype), keys.shape)
     sampled = readout.sample(fold_in(keys, _ACTION), weights, jnp.where(temperature > 0, temperature, 1))
     return _output(tree, jnp.where(temperature > 0, sampled, readout.most_visited(tree)), weights)
 
@@ -108,7 +108,7 @@ def gumbel_policy(
     if draw is None:
         draw = root_.draw_gumbel(fold_in(keys, _NOISE), tree.num_actions, roots.prior_logits.dtype)
     draw = checks.per_action("root_gumbel", draw, roots.prior_logits)
-    noise = jnp.broadcast_to(jnp.asarray(gumbel_scale, draw.dtype), keys.shape)[:, None] * draw
+    noise = checks.per_row_number("gumbel_scale", gumbel_scale, tree.batch_size)[:, None] * draw
     constants = {"c_visit": c_visit, "c_scale": c_scale, "rescale_q": rescale_q}
     root_select = Partial(
         gumbel.gumbel_root,

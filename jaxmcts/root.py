@@ -10,34 +10,42 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from jaxmcts import checks
 from jaxmcts.halving import considered_visits_table
 from jaxmcts.tree import Node, legal_log_softmax
 
 
-def dirichlet_on_legal(keys: jax.Array, alpha: jax.Array | float, legal_action_mask: jax.Array) -> jax.Array:
-    """Draw Dirichlet(alpha) over the legal actions of each row: `[B, A]`, rows sum to 1, 0 where illegal.
+def dirichlet_on_legal(keys: jax.Array, dirichlet_alpha: jax.Array | float, legal_action_mask: jax.Array) -> jax.Array:
+    """Draw Dirichlet noise over the legal actions of each row: `[B, A]`, rows sum to 1, 0 where illegal.
 
-    Works on log-gamma draws, because gammas of a small alpha underflow in float32. `alpha` is `[]` or `[B]`.
+    Works on log-gamma draws, because gammas of a small alpha underflow in float32. `dirichlet_alpha` is `[]` or `[B]`.
     """
-    alpha = jnp.broadcast_to(jnp.asarray(alpha, jnp.result_type(float)), keys.shape)
+    alphas = checks.per_row_number("dirichlet_alpha", dirichlet_alpha, keys.shape[0])
 
     def draw(key: jax.Array, alpha: jax.Array, legal: jax.Array) -> jax.Array:
         return jnp.exp(legal_log_softmax(jax.random.loggamma(key, alpha, legal.shape), legal))
 
-    return jax.vmap(draw)(keys, alpha, legal_action_mask)
+    return jax.vmap(draw)(keys, alphas, legal_action_mask)
 
 
 def noisy_prior_logits(
-    keys: jax.Array, prior_logits: jax.Array, *, fraction: jax.Array | float, alpha: jax.Array | float
+    keys: jax.Array,
+    prior_logits: jax.Array,
+    *,
+    dirichlet_fraction: jax.Array | float,
+    dirichlet_alpha: jax.Array | float,
 ) -> jax.Array:
-    """Mix Dirichlet noise into a root prior, P' = (1 - fraction) P + fraction Dir(alpha), on legal actions only.
+    """Mix noise into a root prior, P' = (1 - fraction) P + fraction Dir(alpha), on legal actions only.
 
     `prior_logits [B, A]` are -inf where illegal, and so is the result (Silver et al. 2017, with the noise drawn
-    over the legal actions so that they get all of it). `fraction` and `alpha` are `[]` or `[B]`.
+    over the legal actions so that they get all of it). The numbers are `[]` or `[B]`; a Python 0 for the fraction
+    compiles no draw.
     """
+    if isinstance(dirichlet_fraction, int | float) and dirichlet_fraction == 0:
+        return prior_logits
+    fraction = checks.per_row_number("dirichlet_fraction", dirichlet_fraction, keys.shape[0])[:, None]
     legal = prior_logits > -jnp.inf
-    fraction = jnp.broadcast_to(jnp.asarray(fraction, prior_logits.dtype), keys.shape)[:, None]
-    noise = dirichlet_on_legal(keys, alpha, legal)
+    noise = dirichlet_on_legal(keys, dirichlet_alpha, legal)
     mixed = jnp.log((1 - fraction) * jnp.exp(prior_logits) + fraction * noise)
     floor = jnp.finfo(prior_logits.dtype).min / 4  # a legal action stays legal when its noisy prior rounds to 0
     noisy = jnp.where(legal, jnp.maximum(mixed, floor), -jnp.inf)

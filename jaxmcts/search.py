@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 from jax.tree_util import Partial
 
 from jaxmcts import checks
@@ -42,7 +41,7 @@ def init(
     """
     batch_size = checks.batch_size(state)
     checks.positive("capacity", capacity)
-    keys = row_keys(jnp.asarray(key), batch_size)
+    keys = row_keys(key, batch_size)
     params, state, rule_state = detach(checks.arrays((params, state, () if rule_state is None else rule_state)))
     checks.rule_state(rule_state, batch_size, capacity)
     return _init(params, keys, state, root_evaluation, rule_state, model=model, capacity=capacity)

@@ -453,7 +453,7 @@ def noisy_prior(legal: jax.Array) -> jax.Array:
     keys = jax.random.split(jax.random.key(1), NUM_DRAWS)
     logits = jnp.where(legal, -jnp.log(legal.sum()), -jnp.inf)
     logits = jnp.broadcast_to(logits, (NUM_DRAWS, legal.size))
-    return jnp.exp(root.noisy_prior_logits(keys, logits, fraction=0.25, alpha=0.3))
+    return jnp.exp(root.noisy_prior_logits(keys, logits, dirichlet_fraction=0.25, dirichlet_alpha=0.3))
 
 
 def test_c039_noise_differs_by_row_and_by_action():
