@@ -5,18 +5,26 @@ import difflib
 from typing import Any
 
 from envs.base import BoardGame, State, Symmetry, auto_reset
+from envs.check import ContractError, check_env
 from envs.connect_four import ConnectFour
+from envs.render import from_text, to_text
 from envs.tic_tac_toe import TicTacToe
+from envs.time_limit import TimeLimit
 
 __all__ = [
     "BoardGame",
     "ConnectFour",
+    "ContractError",
     "State",
     "Symmetry",
     "TicTacToe",
+    "TimeLimit",
     "auto_reset",
+    "check_env",
+    "from_text",
     "make",
     "names",
+    "to_text",
 ]
 
 _GAMES: dict[str, type[BoardGame]] = {game.name: game for game in (TicTacToe, ConnectFour)}

@@ -8,7 +8,7 @@ from jaxmcts.qvalue import fpu_constant, fpu_lose, fpu_parent, fpu_reduction, fp
 from jaxmcts.readout import Summary, most_visited, principal_variation, summary, visit_shares
 from jaxmcts.search import init, run, search
 from jaxmcts.simulation import Live
-from jaxmcts.tree import Edge, Flags, Node, Tree, memory
+from jaxmcts.tree import Edge, Flags, Node, Tree, memory, read_node
 from jaxmcts.validation import validate
 from jaxmcts.view import view
 
@@ -41,6 +41,7 @@ __all__ = [
     "most_visited",
     "network_evaluator",
     "principal_variation",
+    "read_node",
     "rollout_evaluator",
     "run",
     "search",

@@ -7,9 +7,12 @@ the view of the player to move at `parent`. The search walks the path bottom-up 
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 
+from jaxmcts import checks
 from jaxmcts.model import PyTree
 from jaxmcts.tree import Edge, Node
 
@@ -17,11 +20,10 @@ from jaxmcts.tree import Edge, Node
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Update:
-    """What a backup writes: new statistics of the edge and of its parent node."""
+    """What a backup writes: new values of the edge and of its parent node. The search counts the visit itself."""
 
-    visits: jax.Array  # [] int32, new visits of the edge
-    q: jax.Array  # [] new value of the edge, view of the player who moves
-    value: jax.Array  # [] new value of the parent
+    q: jax.Array  # [] of the edge, view of the player who moves
+    value: jax.Array  # [] of the parent
     rule_state: PyTree = ()  # the parent's new share of `rule_state`
 
 
@@ -35,9 +37,27 @@ def mean_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tupl
     """
     returns = edge.reward + edge.discount * value
     update = Update(
-        visits=edge.visits + 1,
         q=edge.reward + edge.discount * child.value,
         value=parent.value + (returns - parent.value) / (parent.total_visits + 1),
         rule_state=parent.rule_state,
     )
     return update, returns
+
+
+def checked(given: Any, rule_state: PyTree) -> tuple[Update, jax.Array]:
+    """Demand `(Update, value)` from a backup, of scalars, with the parent's `rule_state` in the form it has."""
+    if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Update)):
+        raise TypeError(f"`backup` returned {type(given).__name__}, expected (Update, value).")
+    dtype = jnp.result_type(float)
+    new, value = given
+    new = Update(
+        q=jnp.asarray(new.q, dtype),
+        value=jnp.asarray(new.value, dtype),
+        rule_state=checks.arrays(new.rule_state, "rule_state"),
+    )
+    value = jnp.asarray(value, dtype)
+    for field, array in (("q", new.q), ("value", new.value), ("value to pass up", value)):
+        if array.shape != ():
+            raise ValueError(f"`backup` gave `{field}` of shape {array.shape}, expected a scalar: it sees one edge.")
+    checks.same_form("rule_state", new.rule_state, rule_state)
+    return new, value

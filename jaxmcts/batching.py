@@ -5,7 +5,7 @@ predicate a vector, and JAX would then copy whole trees at every step. `fold_vma
 the batch: V lanes of B rows become V * B rows, so the caller's `vmap` costs nothing.
 """
 
-import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,11 +18,18 @@ from jaxmcts import checks
 from jaxmcts.model import Model, PyTree
 
 
-def row_keys(key: Any, batch_size: int) -> jax.Array:
-    """Return `[B]` typed keys: `fold_in(key, row)` of one key, or the `[B]` keys given. Legacy keys are accepted."""
+def row_keys(key: Any, batch_size: int, alike: PyTree) -> jax.Array:
+    """Return `[B]` typed keys: `fold_in(key, row)` of one key, or the `[B]` keys given. Legacy keys are accepted.
+
+    Inside `jax.shard_map` a row's number is its number in the whole batch, which is split as `alike` is.
+    """
     key = checks.key(key)
     if key.ndim == 0:
-        return fold_in(jnp.broadcast_to(key, (batch_size,)), jnp.arange(batch_size))
+        row = jnp.arange(batch_size)
+        split = [axis for axis in jax.sharding.get_abstract_mesh().axis_names if axis in _axes(alike) - _axes(key)]
+        if split:
+            row = jax.lax.axis_index(tuple(split)) * batch_size + row
+        return fold_in(jnp.broadcast_to(key, (batch_size,)), row)
     if key.shape != (batch_size,):
         raise ValueError(
             f"`key` has shape {key.shape}, expected one key or one per row, ({batch_size},): "
@@ -42,6 +49,9 @@ def as_partial(fn: Callable[..., Any]) -> Partial:
     `Partial(puct, fpu=fpu_lose, c_init=1.25)` has a function among its leaves, which cannot enter a compiled call
     as an argument; wrapped in a `Partial` of its own it is part of the tree's structure instead.
     """
+
+    if isinstance(fn, functools.partial) and not isinstance(fn, Partial):
+        fn = Partial(fn.func, *fn.args, **fn.keywords)
 
     def leaf(x: Any) -> Any:
         return Partial(x) if callable(x) else jnp.asarray(x, jnp.result_type(x))  # never weakly typed: one trace
@@ -66,16 +76,19 @@ def vary_alike(tree: PyTree, *others: PyTree) -> PyTree:
     not by themselves. Elsewhere this does nothing.
     """
 
-    def axes(leaf: jax.Array) -> frozenset[str]:
-        return frozenset(jax.typeof(leaf).manual_axis_type.varying)
-
-    every = frozenset().union(*(axes(leaf) for leaf in jax.tree.leaves((tree, *others))))
+    axes = _axes((tree, *others))
 
     def vary(leaf: jax.Array) -> jax.Array:
-        missing = tuple(sorted(every - axes(leaf)))
+        missing = tuple(sorted(axes - _axes(leaf)))
         return jax.lax.pcast(leaf, missing, to="varying") if missing else leaf
 
     return jax.tree.map(vary, tree)
+
+
+def _axes(tree: PyTree) -> frozenset[str]:
+    """The mesh axes that any leaf varies over."""
+    leaves = jax.tree.leaves(tree)
+    return frozenset().union(*(jax.typeof(leaf).manual_axis_type.varying for leaf in leaves))
 
 
 def fold_vmap(
@@ -131,30 +144,15 @@ def _fold_constant(x: jax.Array, is_batched: bool, lanes: int, batch_size: int) 
 
 def _with_lanes(model: Model, lanes: int, params_batched: PyTree) -> Model:
     """Let a model take `[V * B]` rows and parameters of which some leaves have a leading V axis."""
-    flags, structure = jax.tree.flatten(params_batched)
-    if not any(flags):
+    if not any(jax.tree.leaves(params_batched)):
         return model
-    axes = jax.tree.unflatten(structure, [0 if flag else None for flag in flags])
-    frozen = _Frozen(axes, tuple(flags))
-    return Model(step=_InLanes(model.step, lanes, frozen), evaluate=_InLanes(model.evaluate, lanes, frozen))
+    params_axes = jax.tree.map(lambda is_batched: 0 if is_batched else None, params_batched)
 
+    def in_lanes(fn: Callable[..., PyTree]) -> Callable[..., PyTree]:
+        def call(params: PyTree, *rows: PyTree) -> PyTree:
+            mapped = jax.vmap(fn, (params_axes, *(0 for _ in rows)))
+            return jax.tree.map(_merge, mapped(params, *jax.tree.map(lambda x: _split(x, lanes), rows)))
 
-@dataclasses.dataclass(frozen=True)
-class _Frozen:
-    """A pytree of axes that compares by its flags, so that a folded model is hashable."""
+        return call
 
-    axes: PyTree = dataclasses.field(compare=False)
-    flags: tuple[bool, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class _InLanes:
-    fn: Callable[..., PyTree]
-    lanes: int
-    params_axes: _Frozen
-
-    def __call__(self, params: PyTree, *rows: PyTree) -> PyTree:
-        in_axes = (self.params_axes.axes, *(0 for _ in rows))
-        in_lanes = jax.tree.map(lambda x: _split(x, self.lanes), rows)
-        out = jax.vmap(self.fn, in_axes)(params, *in_lanes)
-        return jax.tree.map(_merge, out)
+    return Model(step=in_lanes(model.step), evaluate=in_lanes(model.evaluate))

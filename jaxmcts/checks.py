@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmcts.model import Evaluation, PyTree, Transition
+from jaxmcts.model import Evaluation, Model, PyTree, Transition
 
 
 def count(name: str, number: Any) -> None:
@@ -45,9 +45,28 @@ def fits(num_simulations: int, capacity: int) -> None:
         )
 
 
-def arrays(tree: PyTree) -> PyTree:
+def arrays(tree: PyTree, name: str) -> PyTree:
     """Make every leaf a jax array, so that Python numbers and NumPy arrays are welcome."""
-    return jax.tree.map(jnp.asarray, tree)
+
+    def leaf(x: Any) -> jax.Array:
+        try:
+            return jnp.asarray(x)
+        except TypeError as error:
+            raise TypeError(f"`{name}` has a leaf {x!r} of type {type(x).__name__}, expected arrays.") from error
+
+    return jax.tree.map(leaf, tree)
+
+
+def model(given: Any) -> None:
+    """Demand a hashable `Model`."""
+    if not isinstance(given, Model):
+        raise TypeError(f"`model` is a {type(given).__name__}, expected a `jaxmcts.Model`.")
+    try:
+        hash(given)
+    except TypeError as error:
+        raise TypeError(
+            f"`model` cannot be hashed ({error}): its functions must not hold arrays; pass those through `params`."
+        ) from error
 
 
 def batch_size(state: PyTree) -> int:
@@ -76,7 +95,7 @@ def evaluation(
         prior_logits=jnp.asarray(given.prior_logits),
         value=jnp.asarray(given.value),
         legal_action_mask=jnp.asarray(given.legal_action_mask),
-        extras=arrays(given.extras),
+        extras=arrays(given.extras, "extras"),
     )
     logits, mask = given.prior_logits, given.legal_action_mask
     if logits.ndim != 2 or logits.shape[0] != batch_size or logits.shape[1] == 0:
@@ -132,21 +151,30 @@ def _number(name: str, field: str, array: jax.Array) -> None:
 
 
 def same_form(name: str, given: PyTree, root: PyTree) -> None:
-    """Demand that what the model returns for `name` can be stored: structure, shapes and dtypes of the root's."""
+    """Demand that what came back for `name` can be stored: the structure, shapes and dtypes that the tree holds."""
     given_form: Any = jax.tree.structure(given)
     root_form: Any = jax.tree.structure(root)
     if given_form != root_form:
         raise TypeError(
-            f"the model returned `{name}` with structure {given_form}, but the root's is {root_form}: "
-            "both must be the same."
+            f"`{name}` came back with structure {given_form}, but the tree holds {root_form}: both must be the same."
         )
     for (path, new), old in zip(jax.tree.leaves_with_path(given), jax.tree.leaves(root), strict=True):
         if jnp.shape(new) != old.shape or jnp.result_type(new) != old.dtype:
             raise TypeError(
-                f"the model returned `{name}`{jax.tree_util.keystr(path)} as {jnp.result_type(new)}"
-                f"{list(jnp.shape(new))}, but the root's is {old.dtype}{list(old.shape)}: shape and dtype must stay "
-                "the same; cast it in the model."
+                f"`{name}`{jax.tree_util.keystr(path)} came back as {jnp.result_type(new)}{list(jnp.shape(new))}, but "
+                f"the tree holds {old.dtype}{list(old.shape)}: shape and dtype must stay the same; cast it."
             )
+
+
+def action(given: Any, num_actions: int) -> jax.Array:
+    """Demand one action from a rule; one out of range becomes the nearest in range."""
+    array = jnp.asarray(given)
+    if array.shape != () or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise TypeError(
+            f"a rule returned {array.dtype}{list(array.shape)}, expected one action, an integer scalar: "
+            "a rule sees one node; end it with `jaxmcts.rules.pick`."
+        )
+    return jnp.clip(array, 0, num_actions - 1).astype(jnp.int32)
 
 
 def rule_state(given: PyTree, batch_size: int, capacity: int) -> None:
@@ -187,6 +215,8 @@ def per_row_number(name: str, given: Any, batch_size: int) -> jax.Array:
 
 def key(given: Any) -> jax.Array:
     """Demand random keys; return typed ones."""
+    if given is None:
+        raise TypeError("`key` is None, expected a random key: pass `jax.random.key(seed)`.")
     array = jnp.asarray(given)
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         return array

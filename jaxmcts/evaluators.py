@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxmcts import checks
 from jaxmcts.model import Env, Evaluator, PyTree
 
 
@@ -22,11 +23,12 @@ def network_evaluator(env: Env, apply_fn: Callable[[PyTree, jax.Array], tuple[ja
 def rollout_evaluator(env: Env, num_rollouts: int, max_steps: int | None = None) -> Evaluator:
     """Evaluate by the mean return of `num_rollouts` games played at random from the state.
 
-    Logits are 0 (uniform). Returns are in the view of the player to move; a game cut off after `max_steps`
-    steps (default: never) counts what it earned so far. Parameters are ignored. Undiscounted.
+    Logits are 0 (uniform). Returns are undiscounted and in the view of the player to move; a game cut off after
+    `max_steps` steps (default: never) counts what it earned so far. Parameters are ignored.
     """
-    if num_rollouts < 1:
-        raise ValueError(f"`num_rollouts` is {num_rollouts}, expected at least 1.")
+    checks.positive("num_rollouts", num_rollouts)
+    if max_steps is not None:
+        checks.count("max_steps", max_steps)
     return _Rollout(env, num_rollouts, max_steps)
 
 

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 PyTree = Any
+Number = jax.Array | float
 
 
 @jax.tree_util.register_dataclass
@@ -59,6 +60,7 @@ class Model:
     `step(params, keys, state, action) -> Transition, pending`
     `evaluate(params, keys, pending) -> Evaluation, state`
 
+    What an outer `jax.vmap` or `jax.grad` varies must come through `params` or `state`, not by closure.
     Models with equal functions compare equal, so build the functions once (module level, or frozen
     callable dataclasses): a model made of fresh lambdas is compiled anew at every call.
     """
@@ -154,8 +156,9 @@ def model_from_recurrent_fn(
     """Make a model of mctx's `recurrent_fn(params, key, action [B], embedding) -> (output, embedding)`.
 
     `output` has `reward`, `discount`, `prior_logits` and `value`, with mctx's meaning, which is ours too.
-    `recurrent_fn` receives the first row's key. It knows no root, so every search needs
-    `root_evaluation`; inside the tree an action is legal if its logit lies above the dtype's lowest value.
+    `recurrent_fn` receives the first row's key, so a stochastic one ties the rows of a batch together. It knows no
+    root, so every search needs `root_evaluation`; inside the tree an action is legal if its logit lies above the
+    dtype's lowest value.
     """
     return Model(step=_RecurrentStep(recurrent_fn), evaluate=_evaluate_recurrent)
 

@@ -14,13 +14,11 @@ from jaxmcts import checks, readout
 from jaxmcts import root as root_
 from jaxmcts.backup import mean_backup
 from jaxmcts.batching import fold_in
-from jaxmcts.model import Evaluation, Model, PyTree
+from jaxmcts.model import Evaluation, Model, Number, PyTree
 from jaxmcts.qvalue import Fpu, fpu_lose
 from jaxmcts.rules import gumbel, puct, uct
 from jaxmcts.search import advance, init
 from jaxmcts.tree import Tree
-
-Number = jax.Array | float
 
 _NOISE, _ACTION = 2**31 + 1, 2**31 + 2  # folded into the row keys; the search folds in smaller numbers
 

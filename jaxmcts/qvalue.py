@@ -11,12 +11,13 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from jaxmcts.model import Number
 from jaxmcts.tree import Node
 
 Fpu = Callable[[Node], jax.Array]
 
 
-def fpu_constant(node: Node, *, value: jax.Array | float) -> jax.Array:
+def fpu_constant(node: Node, *, value: Number) -> jax.Array:
     """First-play urgency: unvisited edges are worth `value`, in raw units."""
     return jnp.full_like(node.value, value)
 
@@ -41,7 +42,7 @@ def fpu_parent(node: Node) -> jax.Array:
     return node.value
 
 
-def fpu_reduction(node: Node, *, k: jax.Array | float = 0.2) -> jax.Array:
+def fpu_reduction(node: Node, *, k: Number = 0.2) -> jax.Array:
     """First-play urgency: V(s) - k sqrt(prior mass of the visited edges). KataGo 0.2, Leela Zero 0.25 of winrate."""
     visited_mass = jnp.sum(jnp.where(node.visits > 0, node.prior, 0))
     return node.value - k * jnp.sqrt(visited_mass)

@@ -4,15 +4,16 @@ Everything is per row, values in the view of the player to move at the root; edg
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
 from jaxmcts.batching import as_partial, for_row
-from jaxmcts.model import PyTree
+from jaxmcts.model import Number, PyTree
 from jaxmcts.rules.pick import pick
-from jaxmcts.tree import NO_CHILD, ROOT, Node, Tree, node, read
+from jaxmcts.tree import NO_CHILD, ROOT, Node, Tree, read, read_node
 
 
 @jax.tree_util.register_dataclass
@@ -32,7 +33,7 @@ def at_root(tree: Tree, fn: Callable[[Node], PyTree]) -> PyTree:
     """Apply `fn(node)` to every root; its constants, bound with `Partial`, are scalars or `[B, ...]`."""
     fn = as_partial(fn)
     rows = jnp.arange(tree.batch_size, dtype=jnp.int32)
-    return jax.vmap(lambda row: for_row(fn, row)(node(tree, row, jnp.int32(ROOT))))(rows)
+    return jax.vmap(lambda row: for_row(fn, row)(read_node(tree, row, jnp.int32(ROOT))))(rows)
 
 
 def root(tree: Tree) -> Node:
@@ -40,20 +41,20 @@ def root(tree: Tree) -> Node:
     return at_root(tree, _itself)
 
 
-def _itself(record: Node) -> Node:
-    return record
+def _itself(node: Node) -> Node:
+    return node
 
 
 def summary(tree: Tree) -> Summary:
     """Summarise the roots."""
-    record = root(tree)
+    node = root(tree)
     return Summary(
-        prior=record.prior,
-        visits=record.visits,
+        prior=node.prior,
+        visits=node.visits,
         visit_shares=visit_shares(tree),
-        q=record.q,
-        value=record.value,
-        raw_value=record.raw_value,
+        q=node.q,
+        value=node.value,
+        raw_value=node.raw_value,
     )
 
 
@@ -62,9 +63,9 @@ def visit_shares(tree: Tree) -> jax.Array:
 
     A row without any visit gives the prior, a finished row zeros.
     """
-    record = root(tree)
-    total = jnp.sum(record.visits, axis=-1, keepdims=True)
-    return jnp.where(total > 0, record.visits / jnp.maximum(total, 1), record.prior)
+    node = root(tree)
+    total = jnp.sum(node.visits, axis=-1, keepdims=True)
+    return jnp.where(total > 0, node.visits / jnp.maximum(total, 1), node.prior)
 
 
 def most_visited(tree: Tree) -> jax.Array:
@@ -72,13 +73,13 @@ def most_visited(tree: Tree) -> jax.Array:
     return at_root(tree, _robust)
 
 
-def _robust(record: Node) -> jax.Array:
-    most = jnp.max(jnp.where(record.legal_action_mask, record.visits, -1))
-    allowed = record.legal_action_mask & (record.visits == most)
-    return pick(record.q, record.prior, allowed)
+def _robust(node: Node) -> jax.Array:
+    most = jnp.max(jnp.where(node.legal_action_mask, node.visits, -1))
+    allowed = node.legal_action_mask & (node.visits == most)
+    return pick(node.q, node.prior, allowed)
 
 
-def sample(keys: jax.Array, weights: jax.Array, temperature: jax.Array | float) -> jax.Array:
+def sample(keys: jax.Array, weights: jax.Array, temperature: Number) -> jax.Array:
     """Draw an action `[B]` in proportion to weights^(1 / temperature), `weights [B, A]` as from `visit_shares`.
 
     `temperature` is `[]` or `[B]` and positive. Computed in logs from the largest weight, so that a low temperature
@@ -89,7 +90,7 @@ def sample(keys: jax.Array, weights: jax.Array, temperature: jax.Array | float) 
     return jnp.where(jnp.any(weights > 0, axis=-1), drawn, 0)
 
 
-def tempered_logits(weights: jax.Array, temperature: jax.Array | float) -> jax.Array:
+def tempered_logits(weights: jax.Array, temperature: Number) -> jax.Array:
     """Return the logits `[B, A]` of weights^(1 / temperature), 0 for the largest, -inf for weight 0."""
     largest = jnp.max(weights, axis=-1, keepdims=True)
     inverse = 1 / jnp.broadcast_to(jnp.asarray(temperature, weights.dtype), weights.shape[:1])[:, None]
@@ -98,15 +99,16 @@ def tempered_logits(weights: jax.Array, temperature: jax.Array | float) -> jax.A
     return jnp.where(largest > 0, logits, 0)
 
 
+@functools.partial(jax.jit, static_argnames="max_length")
 def principal_variation(tree: Tree, max_length: int) -> jax.Array:
     """Follow the most visited edge from each root: actions `[B, max_length]`, -1 past the end of the line."""
     rows = jnp.arange(tree.batch_size, dtype=jnp.int32)
 
     def step(slot: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
-        record = jax.vmap(lambda row, slot: node(tree, row, jnp.maximum(slot, ROOT)))(rows, slot)
-        action = jax.vmap(_robust)(record)
+        node = jax.vmap(lambda row, slot: read_node(tree, row, jnp.maximum(slot, ROOT)))(rows, slot)
+        action = jax.vmap(_robust)(node)
         child = read(tree.child, rows, jnp.maximum(slot, ROOT), action)
-        visited = (slot >= ROOT) & (jnp.max(record.visits, axis=-1) > 0)
+        visited = (slot >= ROOT) & (jnp.max(node.visits, axis=-1) > 0)
         following = jnp.where(visited & (child > NO_CHILD), child, -1)
         return following, jnp.where(visited, action, -1)
 

@@ -12,10 +12,11 @@ import jax.numpy as jnp
 
 from jaxmcts import checks
 from jaxmcts.halving import considered_visits_table
+from jaxmcts.model import Number
 from jaxmcts.tree import Node, legal_log_softmax
 
 
-def dirichlet_on_legal(keys: jax.Array, dirichlet_alpha: jax.Array | float, legal_action_mask: jax.Array) -> jax.Array:
+def dirichlet_on_legal(keys: jax.Array, dirichlet_alpha: Number, legal_action_mask: jax.Array) -> jax.Array:
     """Draw Dirichlet noise over the legal actions of each row: `[B, A]`, rows sum to 1, 0 where illegal.
 
     Works on log-gamma draws, because gammas of a small alpha underflow in float32. `dirichlet_alpha` is `[]` or `[B]`.
@@ -32,8 +33,8 @@ def noisy_prior_logits(
     keys: jax.Array,
     prior_logits: jax.Array,
     *,
-    dirichlet_fraction: jax.Array | float,
-    dirichlet_alpha: jax.Array | float,
+    dirichlet_fraction: Number,
+    dirichlet_alpha: Number,
 ) -> jax.Array:
     """Mix noise into a root prior, P' = (1 - fraction) P + fraction Dir(alpha), on legal actions only.
 
@@ -66,6 +67,6 @@ def considered_visits(
     legal_action_mask: jax.Array, *, max_num_considered_actions: int, num_simulations: int
 ) -> jax.Array:
     """Return each root's halving schedule `[B, n]`, for min(max considered, its own legal actions) candidates."""
-    table = considered_visits_table(max_num_considered_actions, num_simulations)
+    most = min(max_num_considered_actions, legal_action_mask.shape[-1])
     num_legal = jnp.sum(legal_action_mask, axis=-1, dtype=jnp.int32)
-    return jnp.asarray(table)[jnp.minimum(num_legal, max_num_considered_actions)]
+    return jnp.asarray(considered_visits_table(most, num_simulations))[jnp.minimum(num_legal, most)]

@@ -34,16 +34,20 @@ def init(
 ) -> Tree:
     """Allocate a tree for every row of `state [B, ...]` and evaluate its root.
 
-    `key` is one key or `[B]` keys. `capacity` is the number of nodes a tree can hold: one more than the simulations
-    to come. Without `root_evaluation` the model evaluates `state`; with it, the state is stored as given.
-    `rule_state` holds arrays `[B, capacity, ...]` that a rule or backup owns. Raises `ValueError` or `TypeError`
-    that name the argument at fault.
+    `key` is one key or `[B]` keys; row b of one key draws from `fold_in(key, b)`, also when `jax.shard_map` splits the
+    batch, while under `jax.vmap` lanes that share a key draw alike. `capacity` is the number of nodes a tree can
+    hold: one more than the simulations to come. Without `root_evaluation` the model evaluates `state`; with it, the
+    state is stored as given. `rule_state` holds arrays `[B, capacity, ...]` that a rule or backup owns. Raises
+    `ValueError` or `TypeError` that name the argument at fault.
     """
-    batch_size = checks.batch_size(state)
+    checks.model(model)
     checks.positive("capacity", capacity)
-    keys = row_keys(key, batch_size)
-    params, state, rule_state = detach(checks.arrays((params, state, () if rule_state is None else rule_state)))
+    batch_size = checks.batch_size(state)
+    keys = row_keys(key, batch_size, alike=state)
+    params, state = checks.arrays(params, "params"), checks.arrays(state, "state")
+    rule_state = checks.arrays(() if rule_state is None else rule_state, "rule_state")
     checks.rule_state(rule_state, batch_size, capacity)
+    params, state, rule_state = detach((params, state, rule_state))
     return _init(params, keys, state, root_evaluation, rule_state, model=model, capacity=capacity)
 
 
@@ -81,9 +85,10 @@ def run(
 
     `select(node) -> action` is the rule below the root, `root_select` the one at it (either may be `Live`);
     `backup` is described in `jaxmcts.backup`. Constants are bound with `jax.tree_util.Partial`, scalars or `[B, ...]`
-    arrays, and new ones do not retrace. No node lies deeper than `max_depth`; a simulation that reaches a
+    arrays, and new ones do not retrace; what an outer `vmap` or `grad` varies comes through `params`, the tree or such
+    constants, never by closure. No node lies deeper than `max_depth`; a simulation that reaches a
     finished state or that depth backs up the raw value found there again. Rows without a slot left stop with `FULL`.
-    Donate the tree to update it in place.
+    To update the tree in place, donate it: `jax.jit(functools.partial(run, model=..., ...), donate_argnums=1)`.
     """
     return advance(
         params, tree, model, select=select, root_select=root_select, backup=backup,
@@ -130,6 +135,7 @@ def advance(
     refill: bool = False,
 ) -> Tree:
     """Do what `run` says. Without `refill`, the tree must be new or come from a run with the same `select`."""
+    checks.model(model)
     checks.count("num_simulations", num_simulations)
     checks.fits(num_simulations, tree.capacity)
     if max_depth is not None:
@@ -137,7 +143,7 @@ def advance(
     depth_limit = min(max_depth or tree.capacity, max(tree.capacity - 1, 1))
     rules = Rules(select=_as_rule(select), root_select=_as_rule(root_select), backup=as_partial(backup))
     checks.constants(rules, tree.batch_size)
-    arguments = detach((checks.arrays(params), tree, rules))
+    arguments = detach((checks.arrays(params, "params"), tree, rules))
     return _compiled(*arguments, model=model, num_simulations=num_simulations, max_depth=depth_limit, refill=refill)
 
 

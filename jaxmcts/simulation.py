@@ -13,6 +13,7 @@ iteration. Hence reads come first, and the index of a write depends on what was 
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 
 from jaxmcts import checks
-from jaxmcts.backup import Update
+from jaxmcts.backup import Update, checked
 from jaxmcts.batching import fold_in, for_row, vary_alike
 from jaxmcts.model import Model, PyTree, Transition
 from jaxmcts.tree import (
@@ -30,11 +31,11 @@ from jaxmcts.tree import (
     Flags,
     Tree,
     clean,
-    edge,
     in_line,
     in_rows,
-    node,
     read,
+    read_edge,
+    read_node,
     unset_choice,
 )
 
@@ -47,7 +48,7 @@ class Live:
     """A rule to evaluate during the descent: `fn(key, tree, index) -> action` over one row's tree.
 
     For rules that need a key, statistics of the whole tree or of their ancestors. `tree` has no batch axis and
-    `index` is a slot; `jaxmcts.tree.node(tree, index)` reads its record.
+    `index` is a slot; `jaxmcts.read_node(tree, index)` reads its record.
     """
 
     fn: Callable[[jax.Array, Tree, jax.Array], jax.Array]
@@ -162,7 +163,7 @@ def _choices(line: _Line, select: Partial, places: jax.Array) -> jax.Array:
 
     def choice(place: jax.Array) -> jax.Array:
         rule = for_row(select, jax.lax.div(place, jnp.int32(line.capacity)))
-        action = rule(node(tree, place)).astype(jnp.int32)
+        action = checks.action(rule(read_node(tree, place)), tree.num_actions)
         return _encode(action, read(tree.child, place, action), read(tree.choice, place))
 
     return jax.vmap(choice)(places)
@@ -173,7 +174,7 @@ def _live_choices(line: _Line, rule: Live, keys: jax.Array, places: jax.Array) -
     trees = in_rows(line.tree, keys.shape[0], line.capacity)
 
     def action(row: jax.Array, key: jax.Array, tree: Tree, slot: jax.Array) -> jax.Array:
-        return for_row(rule.fn, row)(key, tree, slot).astype(jnp.int32)
+        return checks.action(for_row(rule.fn, row)(key, tree, slot), tree.num_actions)
 
     actions = jax.vmap(action)(line.rows, keys, trees, places - line.bases)
     return _encode(actions, read(line.tree.child, places, actions), read(line.tree.choice, places))
@@ -250,24 +251,27 @@ def _back_up(line: _Line, path: jax.Array, leaf: jax.Array, backup: Partial) -> 
     tree, bases = line.tree, line.bases
     ends = jnp.cumsum(read(tree.depth, leaf), dtype=jnp.int32)  # a row's places end here in `path`
 
-    def climb(carry: tuple[jax.Array, jax.Array, jax.Array, jax.Array, _Statistics]) -> Any:
-        level, place, value, path, statistics = carry
+    def climb(carry: tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, _Statistics]) -> Any:
+        level, place, value, flags, path, statistics = carry
         at = statistics.within(tree)
         active, parent = place > bases, bases + read(tree.parent, place)
 
         def visit(row: jax.Array, parent: jax.Array, place: jax.Array, value: jax.Array) -> tuple[Update, jax.Array]:
-            return for_row(backup, row)(node(at, parent), edge(at, parent, place), node(at, place), value)
+            node, edge, child = read_node(at, parent), read_edge(at, parent, place), read_node(at, place)
+            return checked(for_row(backup, row)(node, edge, child, value), node.rule_state)
 
         update, passed = jax.vmap(visit)(line.rows, parent, place, value)
-        target = jnp.where(active & _is_number(update), parent, line.end)
+        is_number = jax.vmap(_is_number)(update)
+        flags = flags | jnp.where(active & ~is_number, Flags.NOT_FINITE.value, 0)
+        target = jnp.where(active & is_number, parent, line.end)
         position = jnp.where(active, ends - 1 - level, path.shape[0])
         path = path.at[position].set(place, mode="drop", unique_indices=True)
         statistics = statistics.write(update, target, read(tree.action, place))
-        return level + 1, parent, jnp.where(active, passed, value), path, statistics
+        return level + 1, parent, jnp.where(active, passed, value), flags, path, statistics
 
-    start = (jnp.int32(0), leaf, read(tree.raw_value, leaf), path, _Statistics.of(tree))
-    *_, path, statistics = jax.lax.while_loop(lambda carry: jnp.any(carry[1] > bases), climb, start)
-    return dataclasses.replace(line, tree=statistics.within(tree)), path, ends[-1]
+    start = (jnp.int32(0), leaf, read(tree.raw_value, leaf), tree.flags, path, _Statistics.of(tree))
+    *_, flags, path, statistics = jax.lax.while_loop(lambda carry: jnp.any(carry[1] > bases), climb, start)
+    return dataclasses.replace(line, tree=statistics.within(tree)).replace(flags=flags), path, ends[-1]
 
 
 @jax.tree_util.register_dataclass
@@ -297,7 +301,7 @@ class _Statistics:
             return array.at[(target, *index)].set(new.astype(array.dtype), mode="drop", unique_indices=True)
 
         return _Statistics(
-            visits=put(self.visits, update.visits, action),
+            visits=self.visits.at[target, action].add(1, mode="drop", unique_indices=True),
             q=put(self.q, update.q, action),
             value=put(self.value, update.value),
             total_visits=self.total_visits.at[target].add(1, mode="drop", unique_indices=True),
@@ -306,8 +310,8 @@ class _Statistics:
 
 
 def _is_number(update: Update) -> jax.Array:
-    """True where an update holds no NaN `[B]`. It also ties every write to all that the backup read."""
-    total = update.value + update.q + update.visits
+    """True unless an update holds NaN. It also ties every write to all that the backup read."""
+    total = functools.reduce(jnp.add, [jnp.sum(leaf) for leaf in jax.tree.leaves(update)])
     return total == total
 
 
@@ -341,5 +345,6 @@ def _refill(line: _Line, select: Partial) -> _Line:
 
 
 def _chunk_size(batch_size: int, num_actions: int) -> int:
-    """Nodes evaluated at once by `_refresh`: enough to pay for an iteration, few enough to stay in the cache."""
-    return max(16, min(2 * batch_size, max(128, 8192 // num_actions)))
+    """Nodes evaluated at once by `_refresh`: enough to pay for an iteration, few enough to stay in a CPU's cache."""
+    most = max(128, 8192 // num_actions) if jax.default_backend() == "cpu" else 2 * batch_size
+    return max(16, min(2 * batch_size, most))

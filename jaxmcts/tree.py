@@ -30,7 +30,7 @@ class Flags(enum.IntFlag):
     """Bits of `flags [B]`: what happened to a row that only the device can know."""
 
     FINISHED = 1  # the root has no legal action: action 0, weights and visits 0, value the evaluation's
-    NOT_FINITE = 2  # NaN or infinity from the model: logits became uniform over the legal, numbers 0
+    NOT_FINITE = 2  # NaN or infinity: logits became uniform over the legal, numbers 0, a backup's update was dropped
     FULL = 4  # no slot was left: the row stopped, its earlier statistics stand
 
 
@@ -106,8 +106,8 @@ def read(array: jax.Array, *index: jax.Array | int) -> jax.Array:
     return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def node(tree: Tree, *index: jax.Array | int) -> Node:
-    """Read one node: `node(tree, row, slot)`, or `node(tree_of_one_row, slot)`."""
+def read_node(tree: Tree, *index: jax.Array | int) -> Node:
+    """Read one node: `read_node(tree, row, slot)`, or `read_node(tree_of_one_row, slot)`."""
     logits = read(tree.prior_logits, *index)
     legal = logits > -jnp.inf
     return Node(
@@ -124,7 +124,7 @@ def node(tree: Tree, *index: jax.Array | int) -> Node:
     )
 
 
-def edge(tree: Tree, parent: jax.Array, child: jax.Array) -> Edge:
+def read_edge(tree: Tree, parent: jax.Array, child: jax.Array) -> Edge:
     """Read the edge that leads from slot `parent` into slot `child`, in a tree of one row."""
     action = read(tree.action, child)
     return Edge(
@@ -233,11 +233,12 @@ def memory(
     """Estimate the bytes that a search of these sizes takes, tree and working memory together.
 
     `state` and `extras` are one state and one node's extras without batch axis (arrays or `jax.ShapeDtypeStruct`),
-    `rule_state` one node's share of it. A search of n simulations needs `capacity` n + 1. Network activations
-    are not counted.
+    `rule_state` one node's share of it. A search of n simulations needs `capacity` n + 1. It holds inside `jax.jit` and
+    for a donated `run`; a plain call holds the tree twice. Network activations are not counted.
     """
-    per_edge = 16
-    per_node = 10 * 4 + sum(_num_bytes(leaf) for leaf in jax.tree.leaves((state, extras, rule_state)))
+    number, integer = jnp.dtype(jnp.result_type(float)).itemsize, 4
+    per_edge = 2 * number + 2 * integer
+    per_node = 4 * number + 5 * integer + sum(_num_bytes(leaf) for leaf in jax.tree.leaves((state, extras, rule_state)))
     path = 4  # the flat list of visited nodes, at worst every node of every tree
     return batch_size * capacity * (num_actions * per_edge + per_node + path)
 

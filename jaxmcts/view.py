@@ -24,9 +24,11 @@ def view(
         action  visits  share       q   prior  line
              3      41   64.1%  +0.402   0.220  3 2 3 4
     """
+    if not 0 <= row < tree.batch_size:
+        raise ValueError(f"`row` is {row}, expected 0 to {tree.batch_size - 1}: the tree has {tree.batch_size} rows.")
     t = _Row(tree, row)
     visits = t.visits[ROOT]
-    order = sorted(np.flatnonzero(visits), key=lambda a: (-visits[a], -t.q[ROOT, a]))
+    order = sorted(np.flatnonzero(visits), key=lambda a: (-visits[a], -t.q[ROOT, a], -t.prior[ROOT, a]))
     lines = [
         f"value {t.value[ROOT]:+.3f} (raw {t.raw_value[ROOT]:+.3f}), {visits.sum()} simulations, "
         f"{int((t.total_visits > 0).sum())} nodes, depth {t.depth[t.total_visits > 0].max()}"
@@ -73,4 +75,4 @@ class _Row:
             slot = int(self.child[slot, action])
             if slot == NO_CHILD or not self.visits[slot].any():
                 return
-            action = int(np.lexsort((-self.q[slot], -self.visits[slot]))[0])
+            action = int(np.lexsort((-self.prior[slot], -self.q[slot], -self.visits[slot]))[0])

@@ -1,4 +1,4 @@
-"""What is shipped: a wheel that holds `jaxmcts` alone and needs nothing but JAX, NumPy and chex."""
+"""What is shipped: a wheel that holds `jaxmcts` alone and needs nothing but JAX and NumPy."""
 
 import os
 import re
@@ -15,7 +15,7 @@ import pytest
 from tests.test_readme import Block, python_blocks
 
 ROOT = Path(__file__).parent.parent
-ALLOWED = {"chex", "jax", "numpy"}
+ALLOWED = {"jax", "numpy"}
 
 # One worker builds and installs for all tests of this file.
 pytestmark = pytest.mark.xdist_group("package")

@@ -31,7 +31,7 @@ from train.selfplay import Policy
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Agent:
-    """Plays its best: Gumbel search without noise, `config.agent_simulations` per move."""
+    """Plays its best: Gumbel search without noise, `config.agent_num_simulations` per move."""
 
     env: Env
     config: Config
@@ -48,8 +48,8 @@ class Agent:
 
     @functools.cached_property
     def _search(self) -> Any:
-        network, simulations = make_network(self.env, self.config), self.config.agent_simulations
-        return jax.jit(make_policy(self.env, network, self.config, simulations=simulations, gumbel_scale=0.0))
+        network, num_simulations = make_network(self.env, self.config), self.config.agent_num_simulations
+        return jax.jit(make_policy(self.env, network, self.config, num_simulations=num_simulations, gumbel_scale=0.0))
 
 
 def load_agent(run: str | Path) -> Agent:
@@ -82,12 +82,12 @@ def make_model(env: Env, network: Network) -> Model:
     return jaxmcts.model_from_env(env, jaxmcts.network_evaluator(env, network))
 
 
-def make_policy(env: Env, network: Network, config: Config, *, simulations: int, gumbel_scale: float) -> Policy:
+def make_policy(env: Env, network: Network, config: Config, *, num_simulations: int, gumbel_scale: float) -> Policy:
     """Make a search by the network: `policy(params, key, state [B]) -> output`; scale 0 is without noise."""
     return functools.partial(
         jaxmcts.gumbel_policy,
         model=make_model(env, network),
-        num_simulations=simulations,
+        num_simulations=num_simulations,
         max_num_considered_actions=config.max_num_considered_actions,
         gumbel_scale=gumbel_scale,
     )

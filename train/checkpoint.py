@@ -57,9 +57,12 @@ def load(folder: Path, template: Any, report: Callable[[str], None] = print) -> 
 def _load_one(path: Path, template: Any) -> Any:
     if not (path / MANIFEST).exists():
         raise CheckpointError("it was never finished, or its manifest is lost")
-    leaves = json.loads((path / MANIFEST).read_text())["leaves"]
-    expected = {name: _signature(leaf) for name, leaf in _named_leaves(template)}
-    if {name: leaf["type"] for name, leaf in leaves.items()} != expected:
+    try:
+        leaves = json.loads((path / MANIFEST).read_text())["leaves"]
+        types = {name: leaf["type"] for name, leaf in leaves.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError("its manifest cannot be read") from error
+    if types != {name: _signature(leaf) for name, leaf in _named_leaves(template)}:
         raise CheckpointError("its arrays differ from those of this network and optimizer in name or shape")
     sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), template)

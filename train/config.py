@@ -22,7 +22,7 @@ class Config:
 
     games: int = 256  # >= 1: games played side by side; more uses a wide device better
     steps: int = 32  # >= 1, moves: length of one iteration of self-play; a game goes on in the next one
-    simulations: int = 16  # >= 1: search per move of self-play; more gives better targets, fewer positions
+    num_simulations: int = 16  # >= 1: search per move of self-play; more gives better targets, fewer positions
     max_num_considered_actions: int = 16  # >= 1: moves the search samples at the root
     opening_plies: int = 11  # >= 0: each game starts with 0 to this many random plies, for variety
     td_lambda: float = 1.0  # 0 to 1: 1 learns from the game's result, less also from later values
@@ -43,8 +43,8 @@ class Config:
     match_games: int = 128  # even, >= 2: games of one match, played side by side
     final_matches: int = 4  # >= 1: matches at the end, each of `match_games` games
     arena_opening_plies: int = 4  # >= 0: each pair of games starts with 0 to this many random plies
-    agent_simulations: int = 64  # >= 1: search per move of the trained agent, in matches and when loaded
-    opponent_simulations: int = 100  # >= 1: search per move of its opponent, UCT with one rollout a leaf
+    agent_num_simulations: int = 64  # >= 1: search per move of the trained agent, in matches and when loaded
+    opponent_num_simulations: int = 100  # >= 1: search per move of its opponent, UCT with one rollout a leaf
 
     def __post_init__(self) -> None:
         for names, is_in, expected, advice in _RANGES:
@@ -60,8 +60,8 @@ class Config:
 
 _RANGES = (
     (
-        "iterations games steps simulations max_num_considered_actions channels blocks replay updates batch"
-        " final_matches agent_simulations opponent_simulations",
+        "iterations games steps num_simulations max_num_considered_actions channels blocks replay updates batch"
+        " final_matches agent_num_simulations opponent_num_simulations",
         lambda value: value >= 1,
         "at least 1",
         "it counts something that a run cannot do without",

@@ -87,6 +87,7 @@ def update(
         "gradient_norm": optax.tree.norm(gradient),
         "update_norm": optax.tree.norm(updates),
         "skipped_updates": opt_state.total_notfinite,
+        "skipped_in_a_row": opt_state.notfinite_count,
     }
     params = optax.apply_updates(learner.params, updates)
     return Learner(params=params, opt_state=opt_state, updates=learner.updates + 1), metrics

@@ -87,12 +87,12 @@ def build(config: Config) -> Stages:
     network = agent.make_network(env, config)
     optimizer = learner.make_optimizer(config)
     search = functools.partial(agent.make_policy, env, network, config)
-    best = search(simulations=config.agent_simulations, gumbel_scale=0.0)
+    best = search(num_simulations=config.agent_num_simulations, gumbel_scale=0.0)
     play = functools.partial(
         selfplay.play,
         env=env,
         model=agent.make_model(env, network),
-        policy=search(simulations=config.simulations, gumbel_scale=1.0),
+        policy=search(num_simulations=config.num_simulations, gumbel_scale=1.0),
         steps=config.steps,
         opening_plies=config.opening_plies,
     )
@@ -107,7 +107,7 @@ def build(config: Config) -> Stages:
     )
     match = functools.partial(
         arena.play,
-        (lambda *inputs: best(*inputs).action, arena.uct_player(env, config.opponent_simulations)),
+        (lambda *inputs: best(*inputs).action, arena.uct_player(env, config.opponent_num_simulations)),
         env=env,
         games=config.match_games,
         opening_plies=config.arena_opening_plies,
@@ -140,20 +140,24 @@ def _store(ring: Replay, trajectory: Trajectory, *, td_lambda: float) -> Replay:
 
 
 def _learn(stages: Stages, state: Learner, ring: Replay, key: jax.Array) -> tuple[Learner, dict[str, float]]:
-    """Take all updates of one iteration; scalars are their means, `skipped_updates` counts the whole run."""
+    """Take all updates of one iteration; scalars are their means, `skipped_updates` counts the whole run.
+
+    Raises `FloatingPointError` if no update of an iteration had finite gradients.
+    """
     history = []
     for number in range(stages.config.updates):
         state, metrics = stages.update(state, ring, jax.random.fold_in(key, number))
         history.append(metrics)
     history = jax.device_get(history)
-    skipped = [int(metrics["skipped_updates"]) for metrics in history]
-    if skipped[-1] - skipped[0] + 1 == len(history) and skipped[0] > 0:
+    last = history[-1]
+    if last["skipped_in_a_row"] >= len(history):
         raise FloatingPointError(
             "The gradients of a whole iteration were not finite, so nothing is learned any more: "
             "lower `learning_rate`. Checkpoints written so far are sound."
         )
-    losses = {name: float(np.mean([metrics[name] for metrics in history])) for name in history[0]}
-    return state, losses | {"skipped_updates": skipped[-1]}
+    counts = ("skipped_updates", "skipped_in_a_row")
+    losses = {name: float(np.mean([metrics[name] for metrics in history])) for name in last if name not in counts}
+    return state, losses | {"skipped_updates": int(last["skipped_updates"])}
 
 
 def _game_metrics(trajectory: Trajectory) -> dict[str, float]:
@@ -199,8 +203,8 @@ def _plan(config: Config, folder: Path) -> str:
     limit = "" if config.minutes == float("inf") else f", at most {config.minutes:g} minutes"
     return (
         f"{config.iterations} iterations{limit}: {config.games} games x {config.steps} moves of self-play "
-        f"with {config.simulations} simulations each, then {config.updates} updates of {config.batch} positions;\n"
-        f"at the end {games} games against UCT with {config.opponent_simulations} rollouts a move. "
+        f"with {config.num_simulations} simulations each, then {config.updates} updates of {config.batch} positions;\n"
+        f"at the end {games} games against UCT with {config.opponent_num_simulations} rollouts a move. "
         f"Device: {jax.devices()[0].device_kind}.\nThe run is kept in {folder}. The first iteration also "
         "compiles. Ctrl-C stops after the iteration in progress and keeps the agent.\n"
     )
@@ -210,8 +214,8 @@ def _ending(config: Config, folder: Path, saved: Path, score: Score | None) -> s
     strength = (
         "not measured, the run was interrupted"
         if score is None
-        else f"{score}\n          against UCT with {config.opponent_simulations} rollouts a move; "
-        f"the agent searched {config.agent_simulations} simulations a move"
+        else f"{score}\n          against UCT with {config.opponent_num_simulations} rollouts a move; "
+        f"the agent searched {config.agent_num_simulations} simulations a move"
     )
     return (
         f"\nStrength: {strength}\nAgent:    {saved}\n"

@@ -30,7 +30,7 @@ def tic_tac_toe() -> Config:
         replay=30 * 4096,
         updates=40,
         evaluate_every=10,
-        agent_simulations=32,
+        agent_num_simulations=32,
     )
 
 
@@ -45,7 +45,7 @@ def debug() -> Config:
         iterations=2,
         games=8,
         steps=4,
-        simulations=4,
+        num_simulations=4,
         opening_plies=2,
         channels=8,
         blocks=1,
@@ -55,8 +55,8 @@ def debug() -> Config:
         evaluate_every=1,
         match_games=8,
         final_matches=2,
-        agent_simulations=4,
-        opponent_simulations=4,
+        agent_num_simulations=4,
+        opponent_num_simulations=4,
     )
 
 

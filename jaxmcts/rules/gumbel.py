@@ -9,11 +9,10 @@ interior : argmax of pi'(a) - N(a) / (1 + sum N)
 import jax
 import jax.numpy as jnp
 
+from jaxmcts.model import Number
 from jaxmcts.qvalue import completed_q, rescale
 from jaxmcts.rules.pick import pick
 from jaxmcts.tree import Node, legal_log_softmax
-
-Number = jax.Array | float
 
 
 def sigma(node: Node, *, c_visit: Number = 50.0, c_scale: Number = 0.1, rescale_q: Number = True) -> jax.Array:

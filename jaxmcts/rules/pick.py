@@ -13,12 +13,13 @@ def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     num_actions = scores.shape[0]
     low = jnp.finfo(scores.dtype).min
     ranked = jnp.where(allowed, jnp.where(scores > low, scores, low), -jnp.inf)
-    ranked_prior = jnp.where(ranked == _maximum(ranked), jnp.where(allowed, prior, -1), -2)
-    countdown = jnp.arange(
-        num_actions, 0, -1, dtype=scores.dtype
-    )  # floats: their maximum is vectorised, integers' is not
-    first = _maximum(jnp.where(ranked_prior == _maximum(ranked_prior), countdown, 0))
-    return num_actions - first.astype(jnp.int32)
+    ranked_prior = jnp.where(allowed & (ranked == _maximum(ranked)), prior, -1)
+    best = allowed & (ranked_prior == _maximum(ranked_prior))
+    # Floats, for their maximum is vectorised and that of integers is not. Should a compiler round the two sides of a
+    # comparison differently, nothing is best: then the first allowed action is taken, never one that is not allowed.
+    countdown = jnp.arange(num_actions, 0, -1, dtype=scores.dtype)
+    first = _maximum(jnp.where(best, countdown + num_actions, jnp.where(allowed, countdown, num_actions)))
+    return jnp.where(first > num_actions, 2 * num_actions - first, num_actions - first).astype(jnp.int32)
 
 
 def _maximum(x: jax.Array) -> jax.Array:

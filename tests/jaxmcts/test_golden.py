@@ -159,7 +159,7 @@ def test_gumbel_policy():
     assert_gumbel_result(trees.by_path(trees.host(out.tree), 0))
     np.testing.assert_allclose(out.action_weights[0], [0.003002, 0.996998], atol=1e-5)
     assert int(out.action[0]) == 1
-    root = jaxmcts.tree.node(out.tree, 0, 0)
+    root = jaxmcts.read_node(out.tree, 0, 0)
     np.testing.assert_allclose(jaxmcts.rules.gumbel.sigma(root), [0.0, 5.4], atol=1e-5)
 
 

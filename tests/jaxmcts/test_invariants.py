@@ -252,7 +252,7 @@ def test_a_second_run_follows_its_own_constants():
 def live_alphazero(key: jax.Array, tree: jaxmcts.Tree, index: jax.Array) -> jax.Array:
     """A live rule that reads the same record as the cached one."""
     del key
-    return jaxmcts.rules.puct.alphazero(jaxmcts.tree.node(tree, index))
+    return jaxmcts.rules.puct.alphazero(jaxmcts.read_node(tree, index))
 
 
 def test_a_live_rule_makes_the_same_tree_as_its_cached_twin():

@@ -200,7 +200,7 @@ def visit_counter(parent: Any, edge: Any, child: Any, value: jax.Array) -> Any:
 
 def live_puct(key: jax.Array, tree: jaxmcts.Tree, index: jax.Array) -> jax.Array:
     del key
-    return jaxmcts.rules.puct.alphazero(jaxmcts.tree.node(tree, index))
+    return jaxmcts.rules.puct.alphazero(jaxmcts.read_node(tree, index))
 
 
 SEARCHES: dict[str, dict[str, Any]] = {
