@@ -461,12 +461,12 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "state that changes its structure": (
         TypeError,
-        "`state` with structure",
+        "`state` came back with structure",
         lambda: call(root_evaluation=GOOD_ROOT(), model=model_with(evaluate=lambda x: (x[0], {"s": x[1]}))),
     ),
     "extras that come and go": (
         TypeError,
-        "`extras` with structure",
+        "`extras` came back with structure",
         lambda: call(root_evaluation=root_with(extras=jnp.zeros(2))),
     ),
     "rule state of another capacity": (
