@@ -79,7 +79,8 @@ def _fpu_then_unit_interval(tree: Any, node_index: jax.Array, *, fpu: float) -> 
 
 
 def _compiled(visits: Callable[[Any, jax.Array, Any], jax.Array], cell: Cell) -> Search:
-    arguments = jnp.float32(cell.scale), jax.random.key(0), world.states(cell, world.roots(cell))
+    # A key of the old kind: JAX dispatches it without Python, which in the smallest cells would be half the time.
+    arguments = jnp.float32(cell.scale), jax.random.PRNGKey(0), world.states(cell, world.roots(cell))
     compiled = jax.jit(visits).lower(*arguments).compile()
     return lambda: np.asarray(compiled(*arguments))
 

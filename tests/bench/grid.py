@@ -17,5 +17,5 @@ def run(quick: bool) -> list[Row]:
     sizes = list(itertools.product(BATCHES, ACTIONS, SIMULATIONS))
     if quick:
         sizes = list(itertools.product(BATCHES[::3], ACTIONS, SIMULATIONS[::2]))
-    rows = [duel.fight(Cell(*size), rounds=3) for size in sizes]
+    rows = [duel.fight(Cell(*size)) for size in sizes]
     return [{**row, "required": 1, "verdict": verdict(row["jaxmcts / mctx"] >= 1)} for row in rows]

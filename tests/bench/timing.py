@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 
 SLOW_S = 10.0  # a call that takes longer runs once
-SHORT_S = 0.02  # a shorter call is repeated within one measurement
+SHORT_S = 0.05  # a shorter call is repeated within one measurement
 
 
 class Spent(NamedTuple):
