@@ -96,6 +96,18 @@ def test_shard_map_equals_the_unsharded_search_and_needs_no_collectives():
     np.testing.assert_allclose(got.tree.q, want.tree.q, atol=1e-6)
 
 
+def test_one_key_draws_the_same_in_a_split_batch():
+    params, state = random_params(4, 16), worlds.roots(16)
+
+    def search(params: worlds.Tables, key: jax.Array, state: jax.Array) -> jaxmcts.PolicyOutput:
+        return jaxmcts.alphazero_policy(params, key, state, worlds.MODEL, num_simulations=12)
+
+    split = quickly(jax.shard_map(search, mesh=eight_devices(), in_specs=(P(), P(), P("data")), out_specs=P("data")))
+    got, want = split(params, jax.random.key(2), state), quickly(search)(params, jax.random.key(2), state)
+    np.testing.assert_array_equal(got.tree.visits, want.tree.visits)
+    np.testing.assert_array_equal(got.action, want.action)
+
+
 def test_the_scanner_sees_a_collective():
     mesh = eight_devices()
     total = jax.shard_map(lambda x: jax.lax.psum(x, "data"), mesh=mesh, in_specs=P("data"), out_specs=P())
@@ -493,7 +505,58 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         "`max_num_considered_actions` is 0, expected 1 or more",
         lambda: call(GUMBEL, max_num_considered_actions=0),
     ),
+    "no key": (TypeError, "`key` is None", lambda: call(key=None)),
+    "params of words": (TypeError, "`params` has a leaf 'x' of type str", lambda: call(params={"a": "x"})),
+    "model and state swapped": (TypeError, "`model` is a ", lambda: call(model=worlds.roots(2))),
+    "model that holds an array": (
+        TypeError,
+        "`model` cannot be hashed",
+        lambda: call(model=jaxmcts.Model(step=HoldsArray(jnp.ones(2)), evaluate=worlds.MODEL.evaluate)),
+    ),
+    "rule that returns scores": (
+        TypeError,
+        r"a rule returned float64\[5\]|a rule returned float32\[5\]",
+        lambda: start_run(**same_rule(lambda node: node.q)),
+    ),
+    "rule that returns a float": (
+        TypeError,
+        r"a rule returned float\d\d\[\], expected one action",
+        lambda: start_run(**same_rule(lambda node: node.value)),
+    ),
+    "backup that returns no pair": (
+        TypeError,
+        "`backup` returned Update",
+        lambda: start_run(backup=lambda parent, edge, child, value: jaxmcts.Update(q=value, value=value)),
+    ),
+    "backup of rows": (
+        ValueError,
+        r"`backup` gave `q` of shape \(5,\)",
+        lambda: start_run(backup=lambda parent, edge, child, value: (jaxmcts.Update(q=parent.q, value=value), value)),
+    ),
+    "view of a row that is not there": (ValueError, "`row` is 7", lambda: jaxmcts.view(start_init(), row=7)),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class HoldsArray:
+    array: jax.Array
+
+
+def test_an_action_out_of_range_is_moved_into_it():
+    """What only the device knows never raises: the nearest action is taken, and reads stay inside the tree."""
+    tree = start_run(**same_rule(lambda node: jnp.int32(700)))
+    worlds_actions = tree.visits[:, 0].sum(axis=0)
+    assert worlds_actions[:-1].sum() == 0 and worlds_actions[-1] == 4
+
+
+def nan_backup(parent: Any, edge: Any, child: Any, value: Any) -> Any:
+    return jaxmcts.Update(q=value * jnp.nan, value=value), value
+
+
+def test_a_backup_that_gives_nan_is_flagged_and_writes_nothing():
+    tree = start_run(backup=nan_backup)
+    assert (tree.flags == jaxmcts.Flags.NOT_FINITE).all()
+    assert tree.visits.sum() == 0 and np.isfinite(tree.q).all()
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
