@@ -41,7 +41,7 @@ def make(name: str, **options: Any) -> BoardGame:
     Raises `ValueError` for a name, an option or a value the games do not have.
     """
     if name not in _GAMES:
-        near = difflib.get_close_matches(name, _GAMES, n=len(_GAMES), cutoff=0.0)
+        near = difflib.get_close_matches(str(name), _GAMES, n=len(_GAMES), cutoff=0.0)
         raise ValueError(f"Unknown game {name!r}: known games are {', '.join(near)} (nearest first).")
     game = _GAMES[name]
     known = [field.name for field in dataclasses.fields(game)]  # type: ignore[arg-type]

@@ -106,7 +106,7 @@ class BoardGame(abc.ABC):
 
         An illegal action, one out of range included, ends the game: the mover loses (-1, the others +1) and
         the position stays as it was. In a finished game nothing changes and the rewards are 0.
-        Raises `TypeError` for an action that is not an integer.
+        Raises `TypeError` for an action that is not one integer.
         """
         action = _as_action(action)
         in_range = (action >= 0) & (action < self.num_actions)
@@ -206,6 +206,8 @@ def _turn_policy(policy: Any, *, size: int, flips: tuple[bool, bool, bool]) -> A
 
 def _as_action(action: Any) -> jax.Array:
     action = jnp.asarray(action)
+    if action.shape != ():
+        raise TypeError(f"`action` has shape {action.shape}, expected one action: batch the step with `jax.vmap`.")
     if not jnp.issubdtype(action.dtype, jnp.integer):
         raise TypeError(f"`action` has dtype {action.dtype}, expected an integer: pass the action's index.")
     if action.dtype.itemsize > 4:

@@ -50,6 +50,10 @@ def check_env(env: Any, *, num_games: int = 64, max_plies: int = 1000, key: jax.
 
 def breaches(env: Any, *, num_games: int = 64, max_plies: int = 1000, key: jax.Array | None = None) -> list[str]:
     """List every breach of the contract, one sentence each; see `check_env`, which raises them."""
+    if isinstance(env, type):
+        raise TypeError(f"`env` is the class {env.__name__}, expected a game: call it to make one.")
+    if num_games < 1 or max_plies < 1:
+        raise ValueError(f"`num_games` is {num_games} and `max_plies` {max_plies}, expected 1 or more of each.")
     key = jax.random.key(0) if key is None else key
     found = list(_declarations(env)) or list(_signatures(env, key))
     if found:

@@ -50,13 +50,21 @@ def as_partial(fn: Callable[..., Any]) -> Partial:
     as an argument; wrapped in a `Partial` of its own it is part of the tree's structure instead.
     """
 
-    if isinstance(fn, functools.partial) and not isinstance(fn, Partial):
-        fn = Partial(fn.func, *fn.args, **fn.keywords)
+    if not callable(fn):
+        raise TypeError(f"`select`, `root_select` or `backup` is {fn!r}, expected a function.")
+    # Partial is a functools.partial; a plain one is as good.
+    rule = Partial(fn.func, *fn.args, **fn.keywords) if isinstance(fn, functools.partial) else Partial(fn)
 
     def leaf(x: Any) -> Any:
-        return Partial(x) if callable(x) else jnp.asarray(x, jnp.result_type(x))  # never weakly typed: one trace
+        if callable(x):
+            return Partial(x)
+        try:
+            return jnp.asarray(x, jnp.result_type(x))  # never weakly typed: a Python number retraces nothing
+        except TypeError as error:
+            name = getattr(rule.func, "__name__", rule.func)
+            raise TypeError(f"a constant of `{name}` is {x!r}, expected a number or an array.") from error
 
-    return jax.tree.map(leaf, fn if isinstance(fn, Partial) else Partial(fn))
+    return jax.tree.map(leaf, rule)
 
 
 def for_row(constants: PyTree, row: jax.Array) -> PyTree:

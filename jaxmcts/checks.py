@@ -84,6 +84,13 @@ def batch_size(state: PyTree) -> int:
     return int(shapes[0][0])
 
 
+def pair(given: Any, name: str, expected: str) -> tuple[Any, Any]:
+    """Demand two results of a function of the model's."""
+    if not (isinstance(given, tuple) and len(given) == 2):
+        raise TypeError(f"`{name}` returned {type(given).__name__}, expected a pair ({expected}).")
+    return given
+
+
 def evaluation(
     given: Evaluation, batch_size: int, *, num_actions: int | None = None, name: str = "evaluate"
 ) -> Evaluation:
@@ -104,8 +111,8 @@ def evaluation(
         )
     if num_actions is not None and logits.shape[1] != num_actions:
         raise ValueError(
-            f"`{name}` gave `prior_logits` for {logits.shape[1]} actions, but the root has {num_actions}: every node "
-            "needs the same number of actions; mask those that are not there."
+            f"`{name}` gave `prior_logits` for {logits.shape[1]} actions, but the root has {num_actions} (by "
+            "`root_evaluation`, where one was given): every node needs the same number; mask the actions not there."
         )
     if mask.shape != logits.shape:
         raise ValueError(
@@ -205,9 +212,14 @@ def per_action(name: str, given: Any, logits: jax.Array) -> jax.Array:
     return array
 
 
-def per_row_number(name: str, given: Any, batch_size: int) -> jax.Array:
-    """Demand a number or one a row; return `[B]`."""
-    array = jnp.asarray(given, jnp.result_type(float))
+def per_row_number(name: str, given: Any, batch_size: int, *, low: float = -np.inf, high: float = np.inf) -> jax.Array:
+    """Demand a number or one a row, from `low` to `high` as far as that is known while tracing; return `[B]`."""
+    try:
+        array = jnp.asarray(given, jnp.result_type(float))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`{name}` is {given!r}, expected a number or one a row, ({batch_size},).") from error
+    if not isinstance(array, jax.core.Tracer) and not np.all((low <= np.asarray(array)) & (np.asarray(array) <= high)):
+        raise ValueError(f"`{name}` is {given}, expected numbers from {low:g} to {high:g}.")
     if array.shape not in ((), (batch_size,)):
         raise ValueError(f"`{name}` has shape {array.shape}, expected a number or one a row, ({batch_size},).")
     return jnp.broadcast_to(array, (batch_size,))

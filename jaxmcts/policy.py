@@ -1,7 +1,8 @@
 """Ready-made searches in one call. Each is a composition of parts that are all public; a variation is another
 composition, not another keyword.
 
-All take `params, key, state [B, ...], model` and return a `PolicyOutput`. `key` is one key or `[B]` keys.
+All take `params, key, state [B, ...], model` and return a `PolicyOutput`. `key` is one key or `[B]` keys. Gradients are
+0: no derivative passes through a search.
 """
 
 import dataclasses
@@ -59,7 +60,7 @@ def alphazero_policy(
     prior and the value is the evaluation's.
     """
     tree, keys = _start(params, key, state, model, num_simulations, root_evaluation)
-    temperature = checks.per_row_number("temperature", temperature, tree.batch_size)
+    temperature = checks.per_row_number("temperature", temperature, tree.batch_size, low=0)
     noisy = root_.noisy_prior_logits(
         fold_in(keys, _NOISE),
         readout.root(tree).prior_logits,
@@ -97,7 +98,9 @@ def gumbel_policy(
 
     The root draws one Gumbel number per action (`root_gumbel [B, A]`, unscaled, replaces the draw) and runs
     sequential halving over the best `max_num_considered_actions`; `action_weights` is the improved policy, the
-    training target. `gumbel_scale` 0 plays deterministically. With 0 simulations the weights are the prior.
+    training target. `gumbel_scale` 0 plays deterministically. With 0 simulations the weights are the prior. With noisy
+    values (random rollouts), `rescale_q=False` is safer: rescaling stretches any difference, noise too, to the whole
+    range, so that a reply that looks a little better than the rest takes all visits.
     """
     checks.positive("max_num_considered_actions", max_num_considered_actions)
     tree, keys = _start(params, key, state, model, num_simulations, root_evaluation)

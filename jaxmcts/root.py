@@ -21,7 +21,7 @@ def dirichlet_on_legal(keys: jax.Array, dirichlet_alpha: Number, legal_action_ma
 
     Works on log-gamma draws, because gammas of a small alpha underflow in float32. `dirichlet_alpha` is `[]` or `[B]`.
     """
-    alphas = checks.per_row_number("dirichlet_alpha", dirichlet_alpha, keys.shape[0])
+    alphas = checks.per_row_number("dirichlet_alpha", dirichlet_alpha, keys.shape[0], low=1e-6)
 
     def draw(key: jax.Array, alpha: jax.Array, legal: jax.Array) -> jax.Array:
         return jnp.exp(legal_log_softmax(jax.random.loggamma(key, alpha, legal.shape), legal))
@@ -44,7 +44,7 @@ def noisy_prior_logits(
     """
     if isinstance(dirichlet_fraction, int | float) and dirichlet_fraction == 0:
         return prior_logits
-    fraction = checks.per_row_number("dirichlet_fraction", dirichlet_fraction, keys.shape[0])[:, None]
+    fraction = checks.per_row_number("dirichlet_fraction", dirichlet_fraction, keys.shape[0], low=0, high=1)[:, None]
     legal = prior_logits > -jnp.inf
     noise = dirichlet_on_legal(keys, dirichlet_alpha, legal)
     mixed = jnp.log((1 - fraction) * jnp.exp(prior_logits) + fraction * noise)

@@ -64,7 +64,8 @@ def _init(
 ) -> Tree:
     name = "root_evaluation"
     if root_evaluation is None:
-        root_evaluation, state = model.evaluate(params, fold_in(keys, _ROOT_EVALUATION), state)
+        judged = model.evaluate(params, fold_in(keys, _ROOT_EVALUATION), state)
+        root_evaluation, state = checks.pair(judged, "evaluate", "Evaluation, state")
         name = "evaluate"
     evaluation = checks.evaluation(root_evaluation, keys.shape[0], name=name)
     return allocate(detach(evaluation), state, keys, rule_state, capacity=capacity)
@@ -87,7 +88,8 @@ def run(
     `backup` is described in `jaxmcts.backup`. Constants are bound with `jax.tree_util.Partial`, scalars or `[B, ...]`
     arrays, and new ones do not retrace; what an outer `vmap` or `grad` varies comes through `params`, the tree or such
     constants, never by closure. No node lies deeper than `max_depth`; a simulation that reaches a
-    finished state or that depth backs up the raw value found there again. Rows without a slot left stop with `FULL`.
+    finished state or that depth backs up the raw value found there again. Gradients are 0: no derivative passes through
+    a search. Rows without a slot left stop with `FULL`.
     To update the tree in place, donate it: `jax.jit(functools.partial(run, model=..., ...), donate_argnums=1)`.
     """
     return advance(
@@ -136,6 +138,8 @@ def advance(
 ) -> Tree:
     """Do what `run` says. Without `refill`, the tree must be new or come from a run with the same `select`."""
     checks.model(model)
+    if not isinstance(tree, Tree):
+        raise TypeError(f"`tree` is a {type(tree).__name__}, expected a `jaxmcts.Tree`: make one with `init`.")
     checks.count("num_simulations", num_simulations)
     checks.fits(num_simulations, tree.capacity)
     if max_depth is not None:

@@ -196,8 +196,10 @@ def _expand(line: _Line, model: Model, params: PyTree, keys: jax.Array, stop: _S
     action = jnp.where(stop.expands, stop.action, read(tree.action, stop.place))
     before, extras = jax.tree.map(lambda x: read(x, source), (tree.state, tree.extras))
 
-    transition, pending = model.step(params, fold_in(keys, _STEP), before, action)
-    evaluation, state = model.evaluate(params, fold_in(keys, _EVALUATE), pending)
+    moved = model.step(params, fold_in(keys, _STEP), before, action)
+    transition, pending = checks.pair(moved, "step", "Transition, pending")
+    judged = model.evaluate(params, fold_in(keys, _EVALUATE), pending)
+    evaluation, state = checks.pair(judged, "evaluate", "Evaluation, state")
     transition, step_flags = _clean_transition(checks.transition(transition, bases.shape[0]))
     evaluation, flags = clean(checks.evaluation(evaluation, bases.shape[0], num_actions=tree.num_actions))
     checks.same_form("state", state, before)
@@ -310,9 +312,9 @@ class _Statistics:
 
 
 def _is_number(update: Update) -> jax.Array:
-    """True unless an update holds NaN. It also ties every write to all that the backup read."""
+    """True if an update is finite. It also ties every write to all that the backup read."""
     total = functools.reduce(jnp.add, [jnp.sum(leaf) for leaf in jax.tree.leaves(update)])
-    return total == total
+    return jnp.isfinite(total)
 
 
 def _refresh(line: _Line, select: Partial, path: jax.Array, length: jax.Array, chunk: int) -> _Line:

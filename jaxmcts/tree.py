@@ -12,6 +12,7 @@ finished state, where there is nothing to choose.
 
 import dataclasses
 import enum
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -236,6 +237,8 @@ def memory(
     `rule_state` one node's share of it. A search of n simulations needs `capacity` n + 1. It holds inside `jax.jit` and
     for a donated `run`; a plain call holds the tree twice. Network activations are not counted.
     """
+    if min(batch_size, num_actions, capacity) < 1:
+        raise ValueError(f"sizes are {batch_size}, {num_actions} and {capacity}, expected 1 or more of each.")
     number, integer = jnp.dtype(jnp.result_type(float)).itemsize, 4
     per_edge = 2 * number + 2 * integer
     per_node = 4 * number + 5 * integer + sum(_num_bytes(leaf) for leaf in jax.tree.leaves((state, extras, rule_state)))
@@ -244,7 +247,4 @@ def memory(
 
 
 def _num_bytes(leaf: Any) -> int:
-    size = 1
-    for length in jnp.shape(leaf):
-        size *= length
-    return size * leaf.dtype.itemsize
+    return math.prod(jnp.shape(leaf)) * jnp.dtype(jnp.result_type(leaf)).itemsize

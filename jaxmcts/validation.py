@@ -14,6 +14,8 @@ def validate(tree: Tree) -> None:
     hole is unreachable; no number is NaN; q is r + g V(child), as `mean_backup` keeps it; the FINISHED flag says
     whether the root has a legal action. Needs concrete arrays, so call it outside `jax.jit`.
     """
+    if not isinstance(tree, Tree):
+        raise TypeError(f"`tree` is a {type(tree).__name__}, expected a `jaxmcts.Tree`: a policy gives `out.tree`.")
     host = jax.tree.map(np.asarray, _without_user_arrays(tree))
     problems = [f"row {row}: {problem}" for row in range(tree.batch_size) for problem in _row_problems(host, row)]
     if problems:

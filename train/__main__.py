@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("Some fields are overridden: time and result will differ from these.\n", flush=True)
     try:
         loop.train(stages)
-    except FloatingPointError as error:
+    except (FloatingPointError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -101,7 +101,8 @@ def answer(agent: Agent, moves: Sequence[int]) -> str:
     state = agent.env.init(jax.random.key(0))
     for number, move in enumerate(moves, start=1):
         if not (0 <= move < agent.env.num_actions and agent.env.legal_action_mask(state)[move]):
-            raise ValueError(f"Move {number} is {move}, which is not legal there: give actions in turn.")
+            legal = " ".join(str(action) for action in jnp.flatnonzero(agent.env.legal_action_mask(state)))
+            raise ValueError(f"Move {number} is {move}, which is not legal there: choose one of {legal}.")
         state = agent.env.step(state, jnp.int32(move))
     board = envs.render.to_text(agent.env, state)
     if is_finished(state):

@@ -44,14 +44,14 @@ def load(folder: Path, template: Any, report: Callable[[str], None] = print) -> 
     told which and why; raises `CheckpointError` when none is left.
     """
     failures = []
-    for path in sorted((path for path in folder.glob("*") if path.name.isdigit()), reverse=True):
+    for path in sorted((path for path in folder.resolve().glob("*") if path.name.isdigit()), reverse=True):
         try:
             return int(path.name), _load_one(path, template)
         except CheckpointError as error:
             failures.append(f"{path}: {error}")
             report(f"Checkpoint skipped: {failures[-1]}")
     found = "; ".join(failures) or "it holds none"
-    raise CheckpointError(f"`{folder}` has no checkpoint that can be loaded ({found}): train it again.")
+    raise CheckpointError(f"`{folder}` has no checkpoint that can be loaded: {found}.")
 
 
 def _load_one(path: Path, template: Any) -> Any:
@@ -69,7 +69,7 @@ def _load_one(path: Path, template: Any) -> Any:
     try:
         tree = ocp.load(path / "arrays", abstract)
     except Exception as error:  # Orbax raises many kinds for damaged files
-        raise CheckpointError(f"its arrays cannot be read ({type(error).__name__})") from error
+        raise CheckpointError(f"its arrays cannot be read: {type(error).__name__}: {error}") from error
     damaged = [name for name, digest in _hashes(tree).items() if digest != leaves[name]]
     if damaged:
         raise CheckpointError(f"the contents of {', '.join(damaged)} have changed since they were written")

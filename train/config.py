@@ -70,7 +70,7 @@ _RANGES = (
         "seed opening_plies evaluate_every arena_opening_plies",
         lambda value: value >= 0,
         "0 or more",
-        "use 0 for none",
+        "start from the preset's value",
     ),
     (
         "minutes",

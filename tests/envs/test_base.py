@@ -98,6 +98,11 @@ def test_an_action_must_be_an_integer(action: Any) -> None:
         TTT.step(TTT.init(), action)
 
 
+def test_one_game_takes_one_action() -> None:
+    with pytest.raises(TypeError, match=r"`action` has shape \(2,\), expected one action"):
+        TTT.step(TTT.init(), jnp.array([1, 2]))
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32])
 def test_actions_of_any_integer_type_are_the_same(dtype: Any) -> None:
     for env, moves in ((TTT, [8, 0]), (envs.make("connect_four"), [6, 6])):

@@ -505,6 +505,30 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         "`max_num_considered_actions` is 0, expected 1 or more",
         lambda: call(GUMBEL, max_num_considered_actions=0),
     ),
+    "noise without concentration": (
+        ValueError,
+        "`dirichlet_alpha` is 0.0, expected numbers from 1e-06",
+        lambda: call(ALPHAZERO, dirichlet_alpha=0.0),
+    ),
+    "more noise than prior": (ValueError, "`dirichlet_fraction` is 2", lambda: call(ALPHAZERO, dirichlet_fraction=2)),
+    "temperature below 0": (ValueError, "`temperature` is -1.0", lambda: call(ALPHAZERO, temperature=-1.0)),
+    "temperature that is no number": (ValueError, "`temperature` is nan", lambda: call(ALPHAZERO, temperature=np.nan)),
+    "temperature in words": (TypeError, "`temperature` is 'hot'", lambda: call(ALPHAZERO, temperature="hot")),
+    "constant in words": (TypeError, "a constant of `uct` is 'x'", lambda: call(c="x")),
+    "no rule": (TypeError, "`select`, `root_select` or `backup` is None", lambda: start_run(select=None)),
+    "evaluation without the state": (
+        TypeError,
+        "`evaluate` returned Evaluation, expected a pair",
+        lambda: call(model=model_with(evaluate=lambda pair: pair[0])),
+    ),
+    "state in place of a tree": (
+        TypeError,
+        "`tree` is a .*, expected a `jaxmcts.Tree`",
+        lambda: jaxmcts.run(
+            PARAMS(), worlds.roots(2), worlds.MODEL, **same_rule(jaxmcts.rules.uct.uct), num_simulations=1
+        ),
+    ),
+    "output in place of a tree": (TypeError, "a policy gives `out.tree`", lambda: jaxmcts.view(call())),
     "no key": (TypeError, "`key` is None", lambda: call(key=None)),
     "params of words": (TypeError, "`params` has a leaf 'x' of type str", lambda: call(params={"a": "x"})),
     "model and state swapped": (TypeError, "`model` is a ", lambda: call(model=worlds.roots(2))),

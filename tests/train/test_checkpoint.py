@@ -80,6 +80,21 @@ def test_an_unfinished_one_is_skipped(tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path, shapes(state), lambda text: None)[0] == 1
 
 
+def test_a_damaged_manifest_is_skipped(tmp_path: Path) -> None:
+    state = trained()
+    checkpoint.save(tmp_path, 1, state)
+    (checkpoint.save(tmp_path, 2, state) / checkpoint.MANIFEST).write_text('{"step": 2, "lea')
+    said: list[str] = []
+    assert checkpoint.load(tmp_path, shapes(state), said.append)[0] == 1
+    assert "manifest cannot be read" in said[0]
+
+
+def test_a_relative_folder_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    checkpoint.save(Path("run"), 1, trained())
+    assert checkpoint.load(Path("run"), shapes(trained()))[0] == 1
+
+
 def test_none_left_is_an_error_that_says_why(tmp_path: Path) -> None:
     state = trained()
     with pytest.raises(CheckpointError, match="holds none"):
