@@ -46,10 +46,10 @@ def mean_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tupl
 
 def checked(given: Any, rule_state: PyTree) -> tuple[Update, jax.Array]:
     """Demand `(Update, value)` from a backup, of scalars, with the parent's `rule_state` in the form it has."""
-    if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Update)):
-        raise TypeError(f"`backup` returned {type(given).__name__}, expected (Update, value).")
+    new, value = checks.pair(given, "backup", "Update, value")
+    if not isinstance(new, Update):
+        raise TypeError(f"`backup` gave a {type(new).__name__}, expected a `jaxmcts.Update`.")
     dtype = jnp.result_type(float)
-    new, value = given
     new = Update(
         q=jnp.asarray(new.q, dtype),
         value=jnp.asarray(new.value, dtype),

@@ -49,7 +49,6 @@ def as_partial(fn: Callable[..., Any]) -> Partial:
     `Partial(puct, fpu=fpu_lose, c_init=1.25)` has a function among its leaves, which cannot enter a compiled call
     as an argument; wrapped in a `Partial` of its own it is part of the tree's structure instead.
     """
-
     if not callable(fn):
         raise TypeError(f"`select`, `root_select` or `backup` is {fn!r}, expected a function.")
     # Partial is a functools.partial; a plain one is as good.
@@ -83,7 +82,6 @@ def vary_alike(tree: PyTree, *others: PyTree) -> PyTree:
     Inside `jax.shard_map` a loop's carry must vary before the loop as it does after; zeros and a model's constants do
     not by themselves. Elsewhere this does nothing.
     """
-
     axes = _axes((tree, *others))
 
     def vary(leaf: jax.Array) -> jax.Array:

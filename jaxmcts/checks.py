@@ -85,7 +85,7 @@ def batch_size(state: PyTree) -> int:
 
 
 def pair(given: Any, name: str, expected: str) -> tuple[Any, Any]:
-    """Demand two results of a function of the model's."""
+    """Demand two results of a function of the caller's."""
     if not (isinstance(given, tuple) and len(given) == 2):
         raise TypeError(f"`{name}` returned {type(given).__name__}, expected a pair ({expected}).")
     return given

@@ -19,7 +19,7 @@ from jaxmcts.model import Evaluation, Model, Number, PyTree
 from jaxmcts.qvalue import Fpu, fpu_lose
 from jaxmcts.rules import gumbel, puct, uct
 from jaxmcts.search import advance, init
-from jaxmcts.tree import Tree
+from jaxmcts.tree import ROOT, Tree
 
 _NOISE, _ACTION = 2**31 + 1, 2**31 + 2  # folded into the row keys; the search folds in smaller numbers
 
@@ -59,10 +59,10 @@ def alphazero_policy(
     `action_weights`, the visit shares. Numbers may be arrays `[]` or `[B]`. With 0 simulations the weights are the
     prior and the value is the evaluation's.
     """
-    tree, keys = _start(params, key, state, model, num_simulations, root_evaluation)
+    tree = _start(params, key, state, model, num_simulations, root_evaluation)
     temperature = checks.per_row_number("temperature", temperature, tree.batch_size, low=0)
     noisy = root_.noisy_prior_logits(
-        fold_in(keys, _NOISE),
+        fold_in(tree.keys, _NOISE),
         readout.root(tree).prior_logits,
         dirichlet_fraction=dirichlet_fraction,
         dirichlet_alpha=dirichlet_alpha,
@@ -74,7 +74,7 @@ def alphazero_policy(
         num_simulations=num_simulations, max_depth=max_depth,
     )  # fmt: skip
     weights = readout.visit_shares(tree)
-    sampled = readout.sample(fold_in(keys, _ACTION), weights, jnp.where(temperature > 0, temperature, 1))
+    sampled = readout.sample(fold_in(tree.keys, _ACTION), weights, jnp.where(temperature > 0, temperature, 1))
     return _output(tree, jnp.where(temperature > 0, sampled, readout.most_visited(tree)), weights)
 
 
@@ -103,11 +103,11 @@ def gumbel_policy(
     range, so that a reply that looks a little better than the rest takes all visits.
     """
     checks.positive("max_num_considered_actions", max_num_considered_actions)
-    tree, keys = _start(params, key, state, model, num_simulations, root_evaluation)
+    tree = _start(params, key, state, model, num_simulations, root_evaluation)
     roots = readout.root(tree)
     draw = root_gumbel
     if draw is None:
-        draw = root_.draw_gumbel(fold_in(keys, _NOISE), tree.num_actions, roots.prior_logits.dtype)
+        draw = root_.draw_gumbel(fold_in(tree.keys, _NOISE), tree.num_actions, roots.prior_logits.dtype)
     draw = checks.per_action("root_gumbel", draw, roots.prior_logits)
     noise = checks.per_row_number("gumbel_scale", gumbel_scale, tree.batch_size)[:, None] * draw
     constants = {"c_visit": c_visit, "c_scale": c_scale, "rescale_q": rescale_q}
@@ -147,7 +147,7 @@ def uct_policy(
     With `rollout_evaluator` this is the classic search by random games; the first child of each kind is tried in
     the order of the prior.
     """
-    tree, _ = _start(params, key, state, model, num_simulations, root_evaluation)
+    tree = _start(params, key, state, model, num_simulations, root_evaluation)
     select = Partial(uct.uct, c=c)
     tree = advance(
         params, tree, model, select=select, root_select=select, backup=mean_backup,
@@ -163,13 +163,10 @@ def _start(
     model: Model,
     num_simulations: int,
     root_evaluation: Evaluation | None,
-) -> tuple[Tree, jax.Array]:
+) -> Tree:
     checks.count("num_simulations", num_simulations)
-    tree = init(params, key, state, model, capacity=num_simulations + 1, root_evaluation=root_evaluation)
-    return tree, tree.keys
+    return init(params, key, state, model, capacity=num_simulations + 1, root_evaluation=root_evaluation)
 
 
 def _output(tree: Tree, action: jax.Array, weights: jax.Array) -> PolicyOutput:
-    return PolicyOutput(
-        action=action, action_weights=weights, value=readout.root(tree).value, flags=tree.flags, tree=tree
-    )
+    return PolicyOutput(action=action, action_weights=weights, value=tree.value[:, ROOT], flags=tree.flags, tree=tree)

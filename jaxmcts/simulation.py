@@ -263,9 +263,9 @@ def _back_up(line: _Line, path: jax.Array, leaf: jax.Array, backup: Partial) -> 
             return checked(for_row(backup, row)(node, edge, child, value), node.rule_state)
 
         update, passed = jax.vmap(visit)(line.rows, parent, place, value)
-        is_number = jax.vmap(_is_number)(update)
-        flags = flags | jnp.where(active & ~is_number, Flags.NOT_FINITE.value, 0)
-        target = jnp.where(active & is_number, parent, line.end)
+        is_finite = jax.vmap(_is_finite)(update)
+        flags = flags | jnp.where(active & ~is_finite, Flags.NOT_FINITE.value, 0)
+        target = jnp.where(active & is_finite, parent, line.end)
         position = jnp.where(active, ends - 1 - level, path.shape[0])
         path = path.at[position].set(place, mode="drop", unique_indices=True)
         statistics = statistics.write(update, target, read(tree.action, place))
@@ -311,7 +311,7 @@ class _Statistics:
         )
 
 
-def _is_number(update: Update) -> jax.Array:
+def _is_finite(update: Update) -> jax.Array:
     """True if an update is finite. It also ties every write to all that the backup read."""
     total = functools.reduce(jnp.add, [jnp.sum(leaf) for leaf in jax.tree.leaves(update)])
     return jnp.isfinite(total)

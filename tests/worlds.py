@@ -138,6 +138,17 @@ def recurrent_fn(
 # Random worlds.
 
 
+# Options of `random_world` for worlds with everything that can happen in one.
+EVERYTHING: dict[str, Any] = {
+    "illegal": 0.3,
+    "terminated": 0.15,
+    "truncated": 0.1,
+    "same_mover": 0.3,
+    "rewards": 0.5,
+    "gamma": 0.9,
+}
+
+
 def random_world(
     rng: np.random.Generator,
     *,

@@ -21,18 +21,10 @@ pytestmark = pytest.mark.xdist_group("invariants")
 
 NUM_ACTIONS, NUM_STATES, NUM_WORLDS = 5, 40, 16
 ALPHAZERO, UCT = Partial(jaxmcts.rules.puct.alphazero), Partial(jaxmcts.rules.uct.uct)
-MESSY = {
-    "illegal": 0.3,
-    "terminated": 0.15,
-    "truncated": 0.1,
-    "same_mover": 0.3,
-    "rewards": 0.5,
-    "gamma": 0.9,
-}
 
 
 def messy_worlds(seed: int, count: int = NUM_WORLDS) -> list[worlds.World]:
-    return [worlds.random_world(np.random.default_rng([seed, i]), **MESSY) for i in range(count)]
+    return [worlds.random_world(np.random.default_rng([seed, i]), **worlds.EVERYTHING) for i in range(count)]
 
 
 def start(params: worlds.Tables, capacity: int, batch_size: int = NUM_WORLDS) -> jaxmcts.Tree:
