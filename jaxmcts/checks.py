@@ -20,11 +20,13 @@ def count(name: str, number: Any) -> None:
         raise ValueError(f"`{name}` is {number}, expected 0 or more.")
 
 
-def positive(name: str, number: Any) -> None:
-    """Demand a Python int of at least 1."""
+def positive(name: str, number: Any, *, most: int | None = None) -> None:
+    """Demand a Python int of at least 1, and of at most `most`."""
     _static(name, number)
     if number < 1:
         raise ValueError(f"`{name}` is {number}, expected 1 or more.")
+    if most is not None and number > most:
+        raise ValueError(f"`{name}` is {number}, expected {most} or fewer.")
 
 
 def _static(name: str, number: Any) -> None:

@@ -14,7 +14,7 @@ from jaxmcts.backup import Backup
 from jaxmcts.batching import as_partial, detach, fold_in, fold_vmap, row_keys, vary_alike
 from jaxmcts.model import Evaluation, Model, PyTree
 from jaxmcts.simulation import Live, Rules, simulations
-from jaxmcts.tree import Node, Tree, allocate
+from jaxmcts.tree import MOST_SLOTS, Node, Tree, allocate
 
 Select = Callable[[Node], jax.Array]
 Rule = Select | Live
@@ -36,12 +36,12 @@ def init(
 
     `key` is one key or `[B]` keys; row b of one key draws from `fold_in(key, b)`, also when `jax.shard_map` splits the
     batch, while under `jax.vmap` lanes that share a key draw alike. `capacity` is the number of nodes a tree can
-    hold: one more than the simulations to come. Without `root_evaluation` the model evaluates `state`; with it, the
-    state is stored as given. `rule_state` holds arrays `[B, capacity, ...]` that a rule or backup owns. Raises
-    `ValueError` or `TypeError` that name the argument at fault.
+    hold, at most 2**24: one more than the simulations to come. Without `root_evaluation` the model evaluates `state`;
+    with it, the state is stored as given. `rule_state` holds arrays `[B, capacity, ...]` that a rule or backup owns.
+    Raises `ValueError` or `TypeError` that name the argument at fault.
     """
     checks.model(model)
-    checks.positive("capacity", capacity)
+    checks.positive("capacity", capacity, most=MOST_SLOTS)
     batch_size = checks.batch_size(state)
     keys = row_keys(key, batch_size, alike=state)
     params, state = checks.arrays(params, "params"), checks.arrays(state, "state")

@@ -29,6 +29,7 @@ from jaxmcts.tree import (
     FINISHED_CHOICE,
     NO_CHILD,
     Flags,
+    Scalars,
     Tree,
     clean,
     in_line,
@@ -36,9 +37,11 @@ from jaxmcts.tree import (
     read,
     read_edge,
     read_node,
+    read_scalars,
     unset_choice,
 )
 
+Written = dict[str, PyTree]  # the arrays of a tree that a backup writes
 _DESCENT, _STEP, _EVALUATE = range(3)  # what the keys of one simulation are for
 
 
@@ -127,6 +130,7 @@ class _Stop:
     """Where a descent ended, `[B]` each. A row that takes no part stops at the root and expands nothing."""
 
     place: jax.Array  # the last node reached
+    node: Scalars  # of that node
     action: jax.Array  # the edge to expand there, where `expands`
     expands: jax.Array  # False at a finished state, at the depth limit and in a row without a free slot
 
@@ -153,8 +157,9 @@ def _simulate(line: _Line, rules: Rules, keys: jax.Array, max_depth: int) -> _St
     _, place, choice = jax.lax.while_loop(
         lambda carry: (carry[0] < max_depth) & jnp.any(carry[2] > NO_CHILD), descend, start
     )
-    expands = (choice < NO_CHILD) & (read(tree.depth, place) < max_depth)
-    return _Stop(place=place, action=-1 - choice, expands=expands)
+    node = read_scalars(tree, place)
+    expands = (choice < NO_CHILD) & (node.depth < max_depth)
+    return _Stop(place=place, node=node, action=-1 - choice, expands=expands)
 
 
 def _choices(line: _Line, select: Partial, places: jax.Array) -> jax.Array:
@@ -192,8 +197,8 @@ def _expand(line: _Line, model: Model, params: PyTree, keys: jax.Array, stop: _S
     harmless, and nothing of it is written.
     """
     tree, bases = line.tree, line.bases
-    source = jnp.where(stop.expands, stop.place, bases + read(tree.parent, stop.place))
-    action = jnp.where(stop.expands, stop.action, read(tree.action, stop.place))
+    source = jnp.where(stop.expands, stop.place, bases + stop.node.parent)
+    action = jnp.where(stop.expands, stop.action, stop.node.action)
     before, extras = jax.tree.map(lambda x: read(x, source), (tree.state, tree.extras))
 
     moved = model.step(params, fold_in(keys, _STEP), before, action)
@@ -211,23 +216,17 @@ def _expand(line: _Line, model: Model, params: PyTree, keys: jax.Array, stop: _S
     slot = tree.num_simulations + 1
     place = jnp.where(writes, bases + slot, line.end)
     link = jnp.where(writes, stop.place, line.end)
-
-    def put(array: jax.Array, new: jax.Array) -> jax.Array:
-        return array.at[place].set(new, mode="drop", unique_indices=True)
-
+    put = functools.partial(_put, place)
+    scalars = Scalars.of(
+        parent=stop.place - bases, action=action, depth=stop.node.depth + 1, total_visits=jnp.ones_like(slot),
+        reward=transition.reward, discount=transition.discount, value=evaluation.value, raw_value=evaluation.value,
+    )  # fmt: skip
     new_flags = jnp.where(stop.expands, flags, 0) | jnp.where(line.full, Flags.FULL.value, 0)
     line = line.replace(
         prior_logits=put(tree.prior_logits, evaluation.prior_logits),
         child=tree.child.at[link, action].set(slot, mode="drop", unique_indices=True),
         choice=put(tree.choice, unset_choice(evaluation)),
-        parent=put(tree.parent, stop.place - bases),
-        action=put(tree.action, action),
-        reward=put(tree.reward, transition.reward),
-        discount=put(tree.discount, transition.discount),
-        value=put(tree.value, evaluation.value),
-        raw_value=put(tree.raw_value, evaluation.value),
-        total_visits=put(tree.total_visits, jnp.ones_like(slot)),
-        depth=put(tree.depth, read(tree.depth, stop.place) + 1),
+        packed=put(tree.packed, scalars.packed),
         state=jax.tree.map(put, tree.state, state),
         extras=jax.tree.map(put, tree.extras, evaluation.extras),
         num_simulations=jnp.where(line.full, tree.num_simulations, slot),
@@ -250,65 +249,48 @@ def _back_up(line: _Line, path: jax.Array, leaf: jax.Array, backup: Partial) -> 
 
     The places passed, roots left out, are listed in `path`, row after row; returns their number too.
     """
-    tree, bases = line.tree, line.bases
-    ends = jnp.cumsum(read(tree.depth, leaf), dtype=jnp.int32)  # a row's places end here in `path`
+    bases = line.bases
+    below = read_scalars(line.tree, leaf)
+    ends = jnp.cumsum(below.depth, dtype=jnp.int32)  # a row's places end here in `path`
 
-    def climb(carry: tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, _Statistics]) -> Any:
-        level, place, value, flags, path, statistics = carry
-        at = statistics.within(tree)
-        active, parent = place > bases, bases + read(tree.parent, place)
+    def climb(carry: tuple[jax.Array, jax.Array, Scalars, jax.Array, jax.Array, jax.Array, Written]) -> Any:
+        level, place, below, value, flags, path, written = carry
+        tree = dataclasses.replace(line.tree, **written)
+        active, parent = place > bases, bases + below.parent
+        above = read_scalars(tree, parent)
 
-        def visit(row: jax.Array, parent: jax.Array, place: jax.Array, value: jax.Array) -> tuple[Update, jax.Array]:
-            node, edge, child = read_node(at, parent), read_edge(at, parent, place), read_node(at, place)
-            return checked(for_row(backup, row)(node, edge, child, value), node.rule_state)
+        def visit(
+            row: jax.Array, parent: jax.Array, above: Scalars, place: jax.Array, below: Scalars, value: jax.Array
+        ) -> tuple[Update, jax.Array]:
+            node, child = read_node(tree, parent, scalars=above), read_node(tree, place, scalars=below)
+            return checked(for_row(backup, row)(node, read_edge(tree, parent, below), child, value), node.rule_state)
 
-        update, passed = jax.vmap(visit)(line.rows, parent, place, value)
+        update, passed = jax.vmap(visit)(line.rows, parent, above, place, below, value)
         is_finite = jax.vmap(_is_finite)(update)
         flags = flags | jnp.where(active & ~is_finite, Flags.NOT_FINITE.value, 0)
-        target = jnp.where(active & is_finite, parent, line.end)
         position = jnp.where(active, ends - 1 - level, path.shape[0])
         path = path.at[position].set(place, mode="drop", unique_indices=True)
-        statistics = statistics.write(update, target, read(tree.action, place))
-        return level + 1, parent, jnp.where(active, passed, value), flags, path, statistics
+        counted = above.replace(value=update.value, total_visits=above.total_visits + 1)
+        above = jax.tree.map(lambda new, old: jnp.where(is_finite[:, None], new, old), counted, above)
+        target = jnp.where(active & is_finite, parent, line.end)
+        put = functools.partial(_put, target)
+        written = {
+            "visits": tree.visits.at[target, below.action].add(1, mode="drop", unique_indices=True),
+            "q": tree.q.at[target, below.action].set(update.q, mode="drop", unique_indices=True),
+            "packed": put(tree.packed, above.packed),
+            "rule_state": jax.tree.map(put, tree.rule_state, update.rule_state),
+        }
+        return level + 1, parent, above, jnp.where(active, passed, value), flags, path, written
 
-    start = (jnp.int32(0), leaf, read(tree.raw_value, leaf), tree.flags, path, _Statistics.of(tree))
-    *_, flags, path, statistics = jax.lax.while_loop(lambda carry: jnp.any(carry[1] > bases), climb, start)
-    return dataclasses.replace(line, tree=statistics.within(tree)).replace(flags=flags), path, ends[-1]
+    written = {name: getattr(line.tree, name) for name in ("visits", "q", "packed", "rule_state")}
+    start = (jnp.int32(0), leaf, below, below.raw_value, line.tree.flags, path, written)
+    *_, flags, path, written = jax.lax.while_loop(lambda carry: jnp.any(carry[1] > bases), climb, start)
+    return line.replace(**written, flags=flags), path, ends[-1]
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Statistics:
-    """The arrays of a tree that a backup writes: what its loop carries."""
-
-    visits: jax.Array
-    q: jax.Array
-    value: jax.Array
-    total_visits: jax.Array
-    rule_state: PyTree
-
-    @classmethod
-    def of(cls, tree: Tree) -> "_Statistics":
-        return cls(**{field.name: getattr(tree, field.name) for field in dataclasses.fields(cls)})
-
-    def within(self, tree: Tree) -> Tree:
-        return dataclasses.replace(
-            tree, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        )
-
-    def write(self, update: Update, target: jax.Array, action: jax.Array) -> "_Statistics":
-        """Write updates `[B]` of the edges `action` at the places `target`; a target out of range writes nothing."""
-
-        def put(array: jax.Array, new: jax.Array, *index: jax.Array) -> jax.Array:
-            return array.at[(target, *index)].set(new.astype(array.dtype), mode="drop", unique_indices=True)
-
-        return _Statistics(
-            visits=self.visits.at[target, action].add(1, mode="drop", unique_indices=True),
-            q=put(self.q, update.q, action),
-            value=put(self.value, update.value),
-            total_visits=self.total_visits.at[target].add(1, mode="drop", unique_indices=True),
-            rule_state=jax.tree.map(put, self.rule_state, update.rule_state),
-        )
+def _put(place: jax.Array, array: jax.Array, new: jax.Array) -> jax.Array:
+    """Write `new [B, ...]` at the places `place [B]`; one out of range writes nothing."""
+    return array.at[place].set(new.astype(array.dtype), mode="drop", unique_indices=True)
 
 
 def _is_finite(update: Update) -> jax.Array:

@@ -5,9 +5,11 @@ node (it stopped at a finished state or at the depth limit) leaves a hole with 0
 and writes that must not happen go to index N with `mode="drop"`, never to -1, which would wrap around.
 
 Statistics of an edge are stored once, 16 bytes an edge; what belongs to the edge *into* a node (action, reward,
-discount) is stored at that node. `choice` is the cache that makes descents cheap: what the node's rule would
-choose now, as a slot when that edge already leads to a node, as `-1 - action` when it does not, and 0 at a
-finished state, where there is nothing to choose.
+discount) is stored at that node. A node's scalars lie side by side in one row of floats, where integers are exact up
+to `MOST_SLOTS`: a level of a backup is one gather and one scatter of such rows instead of a dozen of single numbers.
+
+`choice` is the cache that makes descents cheap: what the node's rule would choose now, as a slot when that edge already
+leads to a node, as `-1 - action` when it does not, and 0 at a finished state, where there is nothing to choose.
 """
 
 import dataclasses
@@ -25,6 +27,7 @@ ROOT = 0
 NO_CHILD = 0
 FINISHED_CHOICE = 0
 UNSET_CHOICE = -1
+MOST_SLOTS = 2**24
 
 
 class Flags(enum.IntFlag):
@@ -35,24 +38,68 @@ class Flags(enum.IntFlag):
     FULL = 4  # no slot was left: the row stopped, its earlier statistics stand
 
 
+class _Column:
+    """A column of `packed`, so that it can be read by name."""
+
+    def __init__(self, index: int, dtype: Any = None) -> None:
+        self._index, self._dtype = index, dtype
+
+    def __get__(self, record: Any, kind: type) -> jax.Array:
+        if record is None:
+            raise AttributeError(f"{kind.__name__} has no scalars, its instances have.")
+        column: jax.Array = record.packed[..., self._index]
+        return column if self._dtype is None else column.astype(self._dtype)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Packed:
+    """The names of a node's scalars."""
+
+    packed: jax.Array  # [..., 8] floats, the columns below
+
+    parent = _Column(0, jnp.int32)  # [...] slot of the parent, 0 at the root
+    action = _Column(1, jnp.int32)  # [...] taken at the parent
+    depth = _Column(2, jnp.int32)  # [...] edges from the root
+    total_visits = _Column(3, jnp.int32)  # [...] the node's own evaluation counted; 0 in a hole
+    reward = _Column(4)  # [...] of the edge into the node, view of the player who moved
+    discount = _Column(5)  # [...] signed, of the edge into the node
+    value = _Column(6)  # [...] search value
+    raw_value = _Column(7)  # [...] value before search
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Tree:
-    """A batch of search trees. Values are in the view of the player to move at their node."""
+class Scalars(_Packed):
+    """The scalars of nodes of any shape, `[...]` each."""
+
+    @classmethod
+    def of(cls, **scalars: jax.Array) -> "Scalars":
+        """Pack scalars `[...]`, all of them by name."""
+        dtype = scalars["value"].dtype
+        return cls(packed=jnp.stack([scalars[name].astype(dtype) for name in _SCALARS], axis=-1))
+
+    def replace(self, **scalars: jax.Array) -> "Scalars":
+        """Return them with some replaced."""
+        return self.of(**{name: scalars.get(name, getattr(self, name)) for name in _SCALARS})
+
+
+_SCALARS = tuple(name for name, column in vars(_Packed).items() if isinstance(column, _Column))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tree(_Packed):
+    """A batch of search trees. Values are in the view of the player to move at their node.
+
+    A node's scalars are read by name, `[B, N]` each: `parent`, `action`, `depth`, `total_visits`, `reward`, `discount`,
+    `value` and `raw_value`. They are stored in `packed [B, N, 8]`.
+    """
 
     prior_logits: jax.Array  # [B, N, A] log-softmax over the legal actions, -inf where illegal
     visits: jax.Array  # [B, N, A] int32, of each edge
     q: jax.Array  # [B, N, A] value of each edge for the player who moves, 0 where unvisited
     child: jax.Array  # [B, N, A] int32 slot the edge leads to, 0 where none
     choice: jax.Array  # [B, N] int32 cached choice of the node's rule, see above
-    parent: jax.Array  # [B, N] int32 slot of the parent, 0 at the root
-    action: jax.Array  # [B, N] int32 action taken at the parent
-    reward: jax.Array  # [B, N] of the edge into the node, view of the player who moved
-    discount: jax.Array  # [B, N] signed, of the edge into the node
-    value: jax.Array  # [B, N] search value
-    raw_value: jax.Array  # [B, N] value before search
-    total_visits: jax.Array  # [B, N] int32, the node's own evaluation counted; 0 in a hole
-    depth: jax.Array  # [B, N] int32 edges from the root
     state: PyTree  # [B, N, ...] the model's states
     extras: PyTree  # [B, N, ...] the model's extras
     rule_state: PyTree  # [B, N, ...] arrays that a rule or backup owns
@@ -107,33 +154,40 @@ def read(array: jax.Array, *index: jax.Array | int) -> jax.Array:
     return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def read_node(tree: Tree, *index: jax.Array | int) -> Node:
-    """Read one node: `read_node(tree, row, slot)`, or `read_node(tree_of_one_row, slot)`."""
+def read_scalars(tree: Tree, *index: jax.Array | int) -> Scalars:
+    """Read the scalars of nodes at an index as in `read_node`, or of several at an array of slots."""
+    return Scalars(packed=read(tree.packed, *index))
+
+
+def read_node(tree: Tree, *index: jax.Array | int, scalars: Scalars | None = None) -> Node:
+    """Read one node: `read_node(tree, row, slot)`, or `read_node(tree_of_one_row, slot)`.
+
+    `scalars` are its scalars if they are at hand already.
+    """
     logits = read(tree.prior_logits, *index)
-    legal = logits > -jnp.inf
+    scalars = scalars or read_scalars(tree, *index)
     return Node(
         prior=jnp.exp(logits),
         prior_logits=logits,
         visits=read(tree.visits, *index),
         q=read(tree.q, *index),
-        legal_action_mask=legal,
-        total_visits=read(tree.total_visits, *index),
-        value=read(tree.value, *index),
-        raw_value=read(tree.raw_value, *index),
-        depth=read(tree.depth, *index),
+        legal_action_mask=logits > -jnp.inf,
+        total_visits=scalars.total_visits,
+        value=scalars.value,
+        raw_value=scalars.raw_value,
+        depth=scalars.depth,
         rule_state=jax.tree.map(lambda x: read(x, *index), tree.rule_state),
     )
 
 
-def read_edge(tree: Tree, parent: jax.Array, child: jax.Array) -> Edge:
-    """Read the edge that leads from slot `parent` into slot `child`, in a tree of one row."""
-    action = read(tree.action, child)
+def read_edge(tree: Tree, parent: jax.Array, child: Scalars) -> Edge:
+    """Read the edge that leads from slot `parent` to the node with the scalars `child`, in a tree of one row."""
     return Edge(
-        action=action,
-        visits=read(tree.visits, parent, action),
-        q=read(tree.q, parent, action),
-        reward=read(tree.reward, child),
-        discount=read(tree.discount, child),
+        action=child.action,
+        visits=read(tree.visits, parent, child.action),
+        q=read(tree.q, parent, child.action),
+        reward=child.reward,
+        discount=child.discount,
     )
 
 
@@ -203,22 +257,19 @@ def allocate(evaluation: Evaluation, state: PyTree, keys: jax.Array, rule_state:
         rest = jnp.broadcast_to(jnp.zeros_like(first)[:, None], (first.shape[0], capacity, *first.shape[1:]))
         return rest.at[:, ROOT].set(first)
 
-    integers = slots(zero)
     edge_integers = slots(jnp.zeros_like(root.prior_logits, dtype=jnp.int32))
+    scalars = Scalars.of(
+        parent=zero, action=zero, depth=zero, total_visits=zero + 1,
+        reward=jnp.zeros_like(root.value), discount=jnp.zeros_like(root.value),
+        value=root.value, raw_value=root.value,
+    )  # fmt: skip
     return Tree(
+        packed=slots(scalars.packed),
         prior_logits=slots(root.prior_logits),
         visits=edge_integers,
         q=slots(jnp.zeros_like(root.prior_logits)),
         child=edge_integers,
         choice=slots(choice),
-        parent=integers,
-        action=integers,
-        reward=slots(jnp.zeros_like(root.value)),
-        discount=slots(jnp.zeros_like(root.value)),
-        value=slots(root.value),
-        raw_value=slots(root.value),
-        total_visits=slots(zero + 1),
-        depth=integers,
         state=jax.tree.map(slots, state),
         extras=jax.tree.map(slots, evaluation.extras),
         rule_state=rule_state,
@@ -241,7 +292,11 @@ def memory(
         raise ValueError(f"sizes are {batch_size}, {num_actions} and {capacity}, expected 1 or more of each.")
     number, integer = jnp.dtype(jnp.result_type(float)).itemsize, 4
     per_edge = 2 * number + 2 * integer
-    per_node = 4 * number + 5 * integer + sum(_num_bytes(leaf) for leaf in jax.tree.leaves((state, extras, rule_state)))
+    per_node = (
+        len(_SCALARS) * number
+        + integer
+        + sum(_num_bytes(leaf) for leaf in jax.tree.leaves((state, extras, rule_state)))
+    )
     path = 4  # the flat list of visited nodes, at worst every node of every tree
     return batch_size * capacity * (num_actions * per_edge + per_node + path)
 

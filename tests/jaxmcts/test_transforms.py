@@ -388,6 +388,11 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         lambda: jax.jit(lambda n: call(num_simulations=n).value)(3),
     ),
     "no depth": (ValueError, "`max_depth` is 0, expected 1 or more", lambda: call(max_depth=0)),
+    "too much capacity": (
+        ValueError,
+        "`capacity` is 16777217, expected 16777216",
+        lambda: start_init(capacity=2**24 + 1),
+    ),
     "no capacity": (ValueError, "`capacity` is 0, expected 1 or more", lambda: start_init(capacity=0)),
     "budget over capacity": (
         ValueError,
