@@ -1,7 +1,9 @@
 """Board games in pure JAX: `make("connect_four")` gives a game, `names()` lists them."""
 
+import ast
 import dataclasses
 import difflib
+import re
 from typing import Any
 
 from envs.base import BoardGame, State, Symmetry, auto_reset
@@ -36,17 +38,37 @@ def names() -> tuple[str, ...]:
 
 
 def make(name: str, **options: Any) -> BoardGame:
-    """Make the game `name`; `options` are the fields of its class, such as `rows` for Connect Four.
+    """Make a game; `options` are the fields of its class, such as `rows` for Connect Four.
 
+    The name may carry options itself, `make("connect_four(rows=5, columns=6)")`, so that one string names any game.
     Raises `ValueError` for a name, an option or a value the games do not have.
     """
+    name, written = _parse(name)
     if name not in _GAMES:
-        near = difflib.get_close_matches(str(name), _GAMES, n=len(_GAMES), cutoff=0.0)
+        near = difflib.get_close_matches(name, _GAMES, n=len(_GAMES), cutoff=0.0)
         raise ValueError(f"Unknown game {name!r}: known games are {', '.join(near)} (nearest first).")
     game = _GAMES[name]
     known = [field.name for field in dataclasses.fields(game)]  # type: ignore[arg-type]
+    options = written | options
     for option in options:
         if option not in known:
             offer = f"its options are {', '.join(known)}" if known else "it has no options"
             raise ValueError(f"Unknown option {option!r} of game {name!r}: {offer}.")
     return game(**options)
+
+
+def _parse(name: Any) -> tuple[str, dict[str, Any]]:
+    """Split `name(option=value, ...)`; values are Python's literals."""
+    match = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", str(name))
+    if match is None:
+        return str(name), {}
+    try:
+        call = ast.parse(f"_({match[2] or ''})", mode="eval").body
+        options = {option.arg: ast.literal_eval(option.value) for option in call.keywords}  # type: ignore[attr-defined]
+        if call.args or None in options:  # type: ignore[attr-defined]
+            raise ValueError("an option has no name")
+    except (AttributeError, SyntaxError, ValueError) as error:
+        raise ValueError(
+            f"The options in {name!r} cannot be read: write them as in 'connect_four(rows=5, columns=6)'."
+        ) from error
+    return match[1], options

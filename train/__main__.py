@@ -27,9 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status: 0 done, 1 diverged, 2 not understood, 130 interrupted at once."""
     try:
         preset, config = parse(list(sys.argv[1:] if arguments is None else arguments))
-        from train import loop  # imports JAX
+        from train import loop, stages  # imports JAX
 
-        stages = loop.build(config)
+        built = stages.build(config)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if dataclasses.replace(config, name=expected.name, runs=expected.runs) != expected:
         print("Some fields are overridden: time and result will differ from these.\n", flush=True)
     try:
-        loop.train(stages)
+        loop.train(built)
     except (FloatingPointError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -6,14 +6,14 @@ as it is to `config.json` in the run's folder, and reading that file back gives 
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
     """One training run. A value out of its range raises `ValueError`, which says what to do."""
 
-    game: str = "connect_four"  # name of a two-player game for `envs.make`
+    game: str = "connect_four"  # a two-player game for `envs.make`, options in brackets: "connect_four(rows=5)"
     name: str = "connect_four"  # folder of the run under `runs`; a number is added if it is taken
     runs: str = "runs"  # folder that holds the runs
     seed: int = 0  # >= 0; the same seed on the same machine gives the same agent
@@ -22,24 +22,41 @@ class Config:
 
     games: int = 256  # >= 1: games played side by side; more uses a wide device better
     steps: int = 32  # >= 1, moves: length of one iteration of self-play; a game goes on in the next one
-    num_simulations: int = 16  # >= 1: search per move of self-play; more gives better targets, fewer positions
-    max_num_considered_actions: int = 16  # >= 1: moves the search samples at the root
     opening_plies: int = 11  # >= 0: each game starts with 0 to this many random plies, for variety
-    td_lambda: float = 1.0  # 0 to 1: 1 learns from the game's result, less also from later values
 
+    search: Literal["gumbel", "alphazero"] = "gumbel"  # of self-play and of the agent
+    num_simulations: int = 16  # >= 1: search per move of self-play; more gives better targets, fewer positions
+    max_num_considered_actions: int = 16  # >= 1: moves the Gumbel search samples at the root
+    dirichlet_fraction: float = 0.25  # 0 to 1: share of noise in the priors at the root of the AlphaZero search
+    dirichlet_alpha: float = 0.3  # > 0: evenness of that noise; the usual advice is 10 / legal moves
+    full_search_share: float = 1.0  # > 0 to 1: share of moves searched in full; from the others no policy is learned
+    fast_num_simulations: int = 8  # >= 1: search per move of those others (playout-cap randomisation)
+    temperature: float = 1.0  # >= 0: noise in the moves of self-play; 0 plays the best move
+    temperature_plies: int = 1000  # >= 0, plies of a game played with it; the later ones with `late_temperature`
+    late_temperature: float = 0.0  # >= 0: as `temperature`
+
+    td_lambda: float = 1.0  # 0 to 1: 1 learns from the game's result, less also from later values
+    td_steps: int = 0  # moves, >= 0: learn from the value found so many moves later; 0 waits for the result
+    search_value_share: float = 0.0  # 0 to 1: share of the search's own value of the position in the value target
+
+    network: Literal["convolutions", "mlp"] = "convolutions"  # a residual tower over the board, or dense layers
     channels: int = 32  # >= 1: width of the network
-    blocks: int = 5  # >= 1: its 3 x 3 convolutions
+    blocks: int = 5  # >= 1: its 3 x 3 convolutions, or its hidden layers
 
     replay: int = 30 * 8192  # positions, >= games * steps: how long a position is learned from
     mirror: bool = True  # learn from a random symmetry of the board each time a position is drawn
     updates: int = 160  # >= 1: optimizer steps per iteration; more learns faster, then overfits
     batch: int = 128  # >= 1: positions per update
-    learning_rate: float = 2e-3  # > 0: AdamW's step at the start; it falls along a cosine to a tenth
+    learning_rate: float = 2e-3  # > 0: AdamW's step at its highest
+    warmup_updates: int = 0  # >= 0: updates over which it rises to that from 0
+    final_learning_rate: float = 0.1  # 0 to 1: share of it that is left at the end of the cosine along which it falls
     weight_decay: float = 1e-4  # >= 0, per unit of learning rate; not on biases and norms
     max_grad_norm: float = 1.0  # > 0: longer gradients are scaled down to this
     value_weight: float = 1.0  # >= 0: weight of the value's squared error against the policy's cross-entropy
+    average_decay: float = 0.0  # 0 to below 1, per update: play with a running mean of the weights; 0 with the newest
 
-    evaluate_every: int = 12  # iterations, >= 0: match and checkpoint in between; 0 is only at the end
+    checkpoint_every: int = 4  # iterations, >= 1: how much is lost when the machine dies
+    evaluate_every: int = 12  # iterations, >= 0: matches in between; 0 is only at the end
     match_games: int = 128  # even, >= 2: games of one match, played side by side
     final_matches: int = 4  # >= 1: matches at the end, each of `match_games` games
     arena_opening_plies: int = 4  # >= 0: each pair of games starts with 0 to this many random plies
@@ -61,13 +78,13 @@ class Config:
 _RANGES = (
     (
         "iterations games steps num_simulations max_num_considered_actions channels blocks replay updates batch"
-        " final_matches agent_num_simulations opponent_num_simulations",
+        " final_matches agent_num_simulations opponent_num_simulations fast_num_simulations checkpoint_every",
         lambda value: value >= 1,
         "at least 1",
         "it counts something that a run cannot do without",
     ),
     (
-        "seed opening_plies evaluate_every arena_opening_plies",
+        "seed opening_plies evaluate_every arena_opening_plies temperature_plies td_steps warmup_updates",
         lambda value: value >= 0,
         "0 or more",
         "start from the preset's value",
@@ -79,13 +96,13 @@ _RANGES = (
         "leave it out for no limit",
     ),
     (
-        "learning_rate max_grad_norm",
+        "learning_rate max_grad_norm dirichlet_alpha",
         lambda value: 0 < value < math.inf,
         "a finite number above 0",
         "start from the preset's value",
     ),
     (
-        "weight_decay value_weight",
+        "weight_decay value_weight temperature late_temperature",
         lambda value: 0 <= value < math.inf,
         "a finite number, 0 or more",
         "use 0 to turn it off",
@@ -95,6 +112,36 @@ _RANGES = (
         lambda value: 0 <= value <= 1,
         "a number from 0 to 1",
         "use 1 to learn from results alone",
+    ),
+    (
+        "dirichlet_fraction search_value_share final_learning_rate",
+        lambda value: 0 <= value <= 1,
+        "a number from 0 to 1",
+        "it is a share",
+    ),
+    (
+        "full_search_share",
+        lambda value: 0 < value <= 1,
+        "a number above 0, 1 at most",
+        "use 1 to search every move in full",
+    ),
+    (
+        "average_decay",
+        lambda value: 0 <= value < 1,
+        "a number from 0 to below 1",
+        "use 0 to play with the newest weights",
+    ),
+    (
+        "search",
+        lambda value: value in ("gumbel", "alphazero"),
+        "'gumbel' or 'alphazero'",
+        "these are the two searches that need a network",
+    ),
+    (
+        "network",
+        lambda value: value in ("convolutions", "mlp"),
+        "'convolutions' or 'mlp'",
+        "these are the two networks",
     ),
     (
         "match_games",

@@ -1,29 +1,23 @@
 """The training loop: self-play -> targets -> replay -> updates -> arena -> log, again and again.
 
-`build` compiles nothing yet but finds everything that can be wrong with a config; `train` runs. All
-randomness of iteration i comes from `fold_in(key(seed), i)`, so no stream depends on how much another used.
+All randomness of iteration i comes from `fold_in(key(seed), i)`, so no stream depends on how much another used.
 """
 
 import dataclasses
-import functools
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-import envs
-from train import agent, arena, checkpoint, learner, replay, run_folder, selfplay, targets
+from train import arena, checkpoint, run_folder
 from train.arena import Score
 from train.config import Config
 from train.learner import Learner
-from train.network import Network
 from train.progress import Log, deferred_interrupt
 from train.replay import Replay
-from train.selfplay import Games, Trajectory
+from train.selfplay import Trajectory
+from train.stages import Stages
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,7 +29,7 @@ class Result:
     score: Score | None
 
 
-def train(stages: "Stages") -> Result:
+def train(stages: Stages) -> Result:
     """Train an agent and keep it in a new folder under `runs`; interrupted, it keeps what there is."""
     config = stages.config
     folder = run_folder.create(config)
@@ -65,78 +59,6 @@ def train(stages: "Stages") -> Result:
                 break
         log.say(_ending(config, folder, saved, score))
     return Result(folder=folder, iterations=iteration, score=score)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Stages:
-    """The parts of the loop as compiled functions. Games, replay and learner are donated: keep what comes back."""
-
-    config: Config
-    start: Callable[[jax.Array], tuple[Learner, Games, Replay]]
-    play: Callable[[Any, Games, jax.Array], tuple[Games, Trajectory]]
-    store: Callable[[Replay, Trajectory], Replay]
-    update: Callable[[Learner, Replay, jax.Array], tuple[Learner, dict[str, jax.Array]]]
-    match: Callable[[Any, jax.Array], jax.Array]  # (params, key) -> scores [match_games] of the agent
-
-
-def build(config: Config) -> Stages:
-    """Put the parts together. Raises `ValueError` for a game that cannot be trained; writes nothing."""
-    env = envs.make(config.game)
-    if env.num_players != 2:
-        raise ValueError(f"`game` {config.game!r} has {env.num_players} players, expected 2.")
-    network = agent.make_network(env, config)
-    optimizer = learner.make_optimizer(config)
-    search = functools.partial(agent.make_policy, env, network, config)
-    best = search(num_simulations=config.agent_num_simulations, gumbel_scale=0.0)
-    play = functools.partial(
-        selfplay.play,
-        env=env,
-        model=agent.make_model(env, network),
-        policy=search(num_simulations=config.num_simulations, gumbel_scale=1.0),
-        steps=config.steps,
-        opening_plies=config.opening_plies,
-    )
-    update = functools.partial(
-        learner.update,
-        env=env,
-        network=network,
-        optimizer=optimizer,
-        batch=config.batch,
-        symmetries=env.symmetries if config.mirror else env.symmetries[:1],
-        value_weight=config.value_weight,
-    )
-    match = functools.partial(
-        arena.play,
-        (lambda *inputs: best(*inputs).action, arena.uct_player(env, config.opponent_num_simulations)),
-        env=env,
-        games=config.match_games,
-        opening_plies=config.arena_opening_plies,
-    )
-    return Stages(
-        config=config,
-        start=jax.jit(functools.partial(_start, env=env, network=network, optimizer=optimizer, config=config)),
-        play=jax.jit(play, donate_argnums=1),
-        store=jax.jit(functools.partial(_store, td_lambda=config.td_lambda), donate_argnums=0),
-        update=jax.jit(update, donate_argnums=0),
-        match=jax.jit(match),
-    )
-
-
-def _start(
-    key: jax.Array, *, env: Any, network: Network, optimizer: Any, config: Config
-) -> tuple[Learner, Games, Replay]:
-    learner_key, games_key = jax.random.split(key)
-    games = selfplay.start(games_key, env=env, games=config.games, opening_plies=config.opening_plies)
-    sample = targets.Sample(
-        state=jax.tree.map(lambda x: x[0], games.state),
-        action_weights=jnp.zeros(env.num_actions),
-        value=jnp.zeros(()),
-    )
-    return learner.start(learner_key, network, optimizer), games, replay.create(sample, config.replay)
-
-
-def _store(ring: Replay, trajectory: Trajectory, *, td_lambda: float) -> Replay:
-    return replay.add(ring, targets.samples(trajectory, td_lambda))
 
 
 def _learn(stages: Stages, state: Learner, ring: Replay, key: jax.Array) -> tuple[Learner, dict[str, float]]:

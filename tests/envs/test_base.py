@@ -121,6 +121,18 @@ def test_make_suggests_the_nearest_name_and_lists_options() -> None:
         envs.make("tic_tac_toe", size=4)
 
 
+@pytest.mark.parametrize("name", ["connect_four(5)", "connect_four(rows=x)", "connect_four(**{})", "connect_four(=)"])
+def test_make_says_how_options_are_written(name: str) -> None:
+    with pytest.raises(ValueError, match=r"options in .* cannot be read: write them as in"):
+        envs.make(name)
+
+
+def test_make_reads_options_in_the_name() -> None:
+    assert envs.make("connect_four(rows=5, columns=6)") == envs.make("connect_four", rows=5, columns=6)
+    assert envs.make("connect_four(rows=5)", connect=3) == envs.make("connect_four", rows=5, connect=3)
+    assert envs.make(" tic_tac_toe() ") == envs.make("tic_tac_toe")
+
+
 def test_make_gives_equal_games() -> None:
     assert envs.make("connect_four") == envs.make("connect_four", rows=6, columns=7, connect=4)
     assert envs.make("connect_four") != envs.make("connect_four", rows=5)

@@ -13,13 +13,15 @@ import pytest
 
 import train
 from train import agent, loop
-from train.loop import Result, Stages
+from train import stages as training_stages
+from train.loop import Result
 from train.presets import debug
+from train.stages import Stages
 
 
 @pytest.fixture(scope="module")
 def stages() -> Stages:
-    return loop.build(debug())
+    return training_stages.build(debug())
 
 
 @pytest.fixture(scope="module")

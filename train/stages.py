@@ -1,0 +1,92 @@
+"""The parts of the training loop as compiled functions.
+
+`build` compiles nothing yet but finds everything that can be wrong with a config.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import envs
+from train import agent, arena, learner, replay, selfplay, targets
+from train.config import Config
+from train.learner import Learner
+from train.network import Network
+from train.replay import Replay
+from train.selfplay import Games, Trajectory
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stages:
+    """The compiled functions. Games, replay and learner are donated: keep what comes back."""
+
+    config: Config
+    start: Callable[[jax.Array], tuple[Learner, Games, Replay]]
+    play: Callable[[Any, Games, jax.Array], tuple[Games, Trajectory]]
+    store: Callable[[Replay, Trajectory], Replay]
+    update: Callable[[Learner, Replay, jax.Array], tuple[Learner, dict[str, jax.Array]]]
+    match: Callable[[Any, jax.Array], jax.Array]  # (params, key) -> scores [match_games] of the agent
+
+
+def build(config: Config) -> Stages:
+    """Put the parts together. Raises `ValueError` for a game that cannot be trained; writes nothing."""
+    env = envs.make(config.game)
+    if env.num_players != 2:
+        raise ValueError(f"`game` {config.game!r} has {env.num_players} players, expected 2.")
+    network = agent.make_network(env, config)
+    optimizer = learner.make_optimizer(config)
+    search = functools.partial(agent.make_policy, env, network, config)
+    best = search(num_simulations=config.agent_num_simulations, gumbel_scale=0.0)
+    play = functools.partial(
+        selfplay.play,
+        env=env,
+        model=agent.make_model(env, network),
+        policy=search(num_simulations=config.num_simulations, gumbel_scale=1.0),
+        steps=config.steps,
+        opening_plies=config.opening_plies,
+    )
+    update = functools.partial(
+        learner.update,
+        env=env,
+        network=network,
+        optimizer=optimizer,
+        batch=config.batch,
+        symmetries=env.symmetries if config.mirror else env.symmetries[:1],
+        value_weight=config.value_weight,
+    )
+    match = functools.partial(
+        arena.play,
+        (lambda *inputs: best(*inputs).action, arena.uct_player(env, config.opponent_num_simulations)),
+        env=env,
+        games=config.match_games,
+        opening_plies=config.arena_opening_plies,
+    )
+    return Stages(
+        config=config,
+        start=jax.jit(functools.partial(_start, env=env, network=network, optimizer=optimizer, config=config)),
+        play=jax.jit(play, donate_argnums=1),
+        store=jax.jit(functools.partial(_store, td_lambda=config.td_lambda), donate_argnums=0),
+        update=jax.jit(update, donate_argnums=0),
+        match=jax.jit(match),
+    )
+
+
+def _start(
+    key: jax.Array, *, env: Any, network: Network, optimizer: Any, config: Config
+) -> tuple[Learner, Games, Replay]:
+    learner_key, games_key = jax.random.split(key)
+    games = selfplay.start(games_key, env=env, games=config.games, opening_plies=config.opening_plies)
+    sample = targets.Sample(
+        state=jax.tree.map(lambda x: x[0], games.state),
+        action_weights=jnp.zeros(env.num_actions),
+        value=jnp.zeros(()),
+    )
+    return learner.start(learner_key, network, optimizer), games, replay.create(sample, config.replay)
+
+
+def _store(ring: Replay, trajectory: Trajectory, *, td_lambda: float) -> Replay:
+    return replay.add(ring, targets.samples(trajectory, td_lambda))
