@@ -26,6 +26,7 @@ from jax.typing import ArrayLike
 
 PyTree = Any
 S = TypeVar("S")
+_FALSE_TRUE = np.array([False, True])  # `once`
 
 
 @jax.tree_util.register_dataclass
@@ -109,16 +110,18 @@ class BoardGame(abc.ABC):
         Raises `TypeError` for an action that is not one integer.
         """
         action = _as_action(action)
-        in_range = (action >= 0) & (action < self.num_actions)
+        in_range = action.astype(jnp.uint32) < self.num_actions  # a negative one is huge there
         safe = jnp.where(in_range, action, 0)
-        legal = in_range & self._allows(state, safe)
+        legal = once(in_range & self._allows(state, safe))
         forfeit = dataclasses.replace(
             state,
             terminated=jnp.ones((), jnp.bool_),
             rewards=-win_rewards(state.to_play, self.num_players),
         )
         frozen = dataclasses.replace(state, rewards=jnp.zeros(self.num_players, jnp.float32))
-        played = select(legal, self._play(state, safe, key), forfeit)
+        played = self._play(state, safe, key)
+        played = dataclasses.replace(played, terminated=once(played.terminated))
+        played = select(legal, played, forfeit)
         return select(is_finished(state), frozen, played)
 
     def legal_action_mask(self, state: State, /) -> jax.Array:
@@ -143,6 +146,15 @@ def auto_reset(env: Steppable[S], state: S, action: jax.Array, key: jax.Array) -
     step_key, init_key = jax.random.split(key)
     after = env.step(state, action, step_key)
     return after, select(is_finished(after), env.init(init_key), after)
+
+
+def once(condition: jax.Array) -> jax.Array:
+    """Return `condition`, [] bool, unchanged, but have it computed once.
+
+    Every field of the next state depends on whether a move was legal and whether it ended the game, and XLA's CPU
+    backend would compute both again for each field. It never repeats a lookup, so this is one, in a table of two.
+    """
+    return jnp.asarray(_FALSE_TRUE).at[condition.astype(jnp.int32)].get(mode="promise_in_bounds")
 
 
 def is_finished(state: Any) -> jax.Array:

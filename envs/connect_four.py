@@ -84,7 +84,7 @@ class ConnectFour(base.BoardGame):
 
     def _moved(self, mine: bitboard.Words, theirs: bitboard.Words, mover: jax.Array) -> base.State:
         # The state after `mover`, whose stones are `mine`, has played.
-        won = self.grid.has_line(mine, self.connect)
+        won = base.once(self.grid.has_line(mine, self.connect))
         return base.State(
             board=jnp.stack([*theirs, *mine]),
             to_play=1 - mover,
