@@ -59,20 +59,21 @@ def table(config: Config, seconds: dict[str, float]) -> Table:
     rest = play - seconds["network"] - seconds["rules"]
     calls = metrics.evaluations(config) // config.games
     result = Table(title="Where an iteration's time goes", title_justify="left")
-    result.add_column("part")
-    for name in ("seconds", "of the iteration", "of self-play"):
-        result.add_column(name, justify="right")
+    for name in ("part", "work"):
+        result.add_column(name, no_wrap=True)
+    for name in ("seconds", "iteration", "self-play"):
+        result.add_column(name, justify="right", no_wrap=True)
 
-    def add(name: str, part: float, *, within_play: bool) -> None:
-        result.add_row(name, f"{part:.3f}", f"{part / (play + learn):.1%}", f"{part / play:.1%}" if within_play else "")
+    def add(name: str, work: str, part: float, share: str = "") -> None:
+        result.add_row(name, work, f"{part:.3f}", f"{part / (play + learn):.1%}", share)
 
-    add(f"self-play: {config.games} games x {config.steps} moves", play, within_play=True)
-    add(f"  network: {calls} evaluations of {config.games} positions", seconds["network"], within_play=True)
-    add(f"  rules: {calls} moves in {config.games} games", seconds["rules"], within_play=True)
-    add("  search and all else", rest, within_play=True)
-    add(f"learning: {config.updates} updates of {config.batch} positions", learn, within_play=False)
+    add("self-play", f"{config.games} games x {config.steps} moves", play, "100.0%")
+    add("  network", f"{calls} x {config.games} positions", seconds["network"], f"{seconds['network'] / play:.1%}")
+    add("  rules", f"{calls} x {config.games} moves", seconds["rules"], f"{seconds['rules'] / play:.1%}")
+    add("  search and the rest", "", rest, f"{rest / play:.1%}")
+    add("learning", f"{config.updates} x {config.batch} positions", learn)
     result.add_section()
-    result.add_row(f"a match of {config.match_games} games, beside the iterations", f"{seconds['match']:.3f}", "", "")
+    result.add_row("a match, beside it", f"{config.match_games} games", f"{seconds['match']:.3f}", "", "")
     return result
 
 

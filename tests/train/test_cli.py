@@ -72,7 +72,7 @@ def test_a_folder_that_is_no_run_cannot_be_resumed(tmp_path: Path, capsys: pytes
 def test_profile_prints_where_the_time_goes(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["debug", "--profile"]) == 0
     said = capsys.readouterr().out
-    for part in ("self-play: 8 games x 4 moves", "network: 24 evaluations of 8", "rules", "learning", "a match"):
+    for part in ("8 games x 4 moves", "24 x 8 positions", "rules", "search and the rest", "learning", "a match"):
         assert part in said, part
 
 

@@ -42,6 +42,10 @@ class Killed(BaseException):
     """Nothing catches this, so what it interrupts is left as a kill leaves it."""
 
 
+# One worker runs them all, for compilation is most of their time.
+pytestmark = pytest.mark.xdist_group("resume")
+
+
 @pytest.fixture(scope="module")
 def stages() -> Stages:
     return training_stages.build(CONFIG)
