@@ -42,7 +42,7 @@ def train(stages: Stages) -> Result:
         for iteration in range(1, config.iterations + 1):
             play_key, learn_key, match_key = jax.random.split(jax.random.fold_in(key, iteration), 3)
 
-            games, trajectory = stages.play(state.params, games, play_key)
+            games, trajectory = stages.play(state.playing, games, play_key)
             ring = stages.store(ring, trajectory)
             metrics = {"iteration": iteration} | _game_metrics(trajectory)
             play_seconds = watch.lap()
@@ -98,7 +98,7 @@ def _evaluate(stages: Stages, state: Learner, key: jax.Array, log: Log, final: b
     config = stages.config
     matches = config.final_matches if final else 1
     keys = [jax.random.fold_in(key, number) for number in range(matches)]
-    score = arena.count(np.concatenate([stages.match(state.params, key) for key in keys]))
+    score = arena.count(np.concatenate([stages.match(state.playing, key) for key in keys]))
     low, high = score.interval()
     log.write({"updates": int(state.updates), "score": score.mean, "low": low, "high": high} | vars(score))
     log.say(f"  against UCT: {score}")

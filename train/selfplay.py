@@ -5,7 +5,6 @@ The games outlive the call: one that is cut by the end of an iteration goes on i
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,9 +13,7 @@ import jax.numpy as jnp
 from envs.base import is_finished, select
 from jaxmcts import Model
 from jaxmcts.model import Env, PyTree
-
-# policy(params, key, state [B]) -> an output with `action [B]` and `action_weights [B, A]`
-Policy = Callable[[PyTree, jax.Array, Any], Any]
+from train.search import Explorer
 
 
 @jax.tree_util.register_dataclass
@@ -35,10 +32,12 @@ class Trajectory:
 
     state: Any  # [T, B]: the position searched, never a finished one
     ply: jax.Array  # [T, B] int32: moves before it
-    action_weights: jax.Array  # [T, B, A] float32: what the search made of it
+    action_weights: jax.Array  # [T, B, A] float32: the moves, as the search weighed them
+    policy_weight: jax.Array  # [T, B] float32: 1, or 0 where these are not to be learned from
+    value: jax.Array  # [T, B] float32: the search's value of the position
     reward: jax.Array  # [T, B] float32
     discount: jax.Array  # [T, B] float32, signed: + same mover next, - the other, 0 game over
-    next_value: jax.Array  # [T, B] float32: network on the position the move led to; 0 if decided
+    next_value: jax.Array  # [T, B] float32: value of the position the move led to; 0 if decided
     done: jax.Array  # [T, B] bool: the game ended or was cut here; the next row is another game
 
 
@@ -74,29 +73,43 @@ def play(
     *,
     env: Env,
     model: Model,
-    policy: Policy,
+    explorer: Explorer,
     steps: int,
     opening_plies: int,
 ) -> tuple[Games, Trajectory]:
-    """Play `steps` moves in every game; a game that ends is followed by a fresh one at the next move."""
+    """Play `steps` moves in every game; a game that ends is followed by a fresh one at the next move.
+
+    The value of the position a move led to is the search's, found at the next move; the network alone is asked where
+    there is none: at the end of the segment and where the rules cut a game short.
+    """
+
+    def judge(keys: jax.Array, state: Any) -> jax.Array:
+        return model.evaluate(params, keys, state)[0].value
 
     def step(games: Games, step_key: jax.Array) -> tuple[Games, Trajectory]:
         search_key, model_key, reset_key = jax.random.split(step_key, 3)
         step_keys, value_keys = jax.random.split(model_key, (2, games.ply.size))
-        out = policy(params, search_key, games.state)
-        transition, after = model.step(params, step_keys, games.state, out.action)
-        evaluation, after = model.evaluate(params, value_keys, after)
+        choice = explorer(params, search_key, games.state, games.ply)
+        transition, after = model.step(params, step_keys, games.state, choice.action)
         done = is_finished(after)
+        cut = done & (transition.discount != 0)
+        cut_value = jax.lax.cond(jnp.any(cut), judge, lambda *_: jnp.zeros_like(choice.value), value_keys, after)
         played = Trajectory(
             state=games.state,
             ply=games.ply,
-            action_weights=out.action_weights,
+            action_weights=choice.action_weights,
+            policy_weight=choice.policy_weight,
+            value=choice.value,
             reward=transition.reward,
             discount=transition.discount,
-            next_value=evaluation.value,
+            next_value=jnp.where(cut, cut_value, 0),
             done=done,
         )
         fresh = start(reset_key, env=env, games=games.ply.size, opening_plies=opening_plies)
         return jax.vmap(select)(done, fresh, Games(state=after, ply=games.ply + 1)), played
 
-    return jax.lax.scan(step, games, jax.random.split(key, steps))
+    play_key, end_key = jax.random.split(key)
+    games, played = jax.lax.scan(step, games, jax.random.split(play_key, steps))
+    end_value = judge(jax.random.split(end_key, games.ply.size), games.state)
+    following = jnp.concatenate([played.value[1:], end_value[None]])
+    return games, dataclasses.replace(played, next_value=jnp.where(played.done, played.next_value, following))
