@@ -5,6 +5,8 @@ The games outlive the call: one that is cut by the end of an iteration goes on i
 """
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -83,17 +85,21 @@ def play(
     there is none: at the end of the segment and where the rules cut a game short.
     """
 
+    count = games.ply.size
+    begin = functools.partial(start, env=env, games=count, opening_plies=opening_plies)
+
     def judge(keys: jax.Array, state: Any) -> jax.Array:
         return model.evaluate(params, keys, state)[0].value
 
-    def step(games: Games, step_key: jax.Array) -> tuple[Games, Trajectory]:
-        search_key, model_key, reset_key = jax.random.split(step_key, 3)
-        step_keys, value_keys = jax.random.split(model_key, (2, games.ply.size))
+    def step(carry: tuple[Games, _Pool], now: tuple[jax.Array, jax.Array]) -> tuple[tuple[Games, _Pool], Trajectory]:
+        (games, pool), (number, key) = carry, now
+        search_key, model_key, pool_key = jax.random.split(key, 3)
+        step_keys, value_keys = jax.random.split(model_key, (2, count))
         choice = explorer(params, search_key, games.state, games.ply)
         transition, after = model.step(params, step_keys, games.state, choice.action)
         done = is_finished(after)
-        cut = done & (transition.discount != 0)
-        cut_value = jax.lax.cond(jnp.any(cut), judge, lambda *_: jnp.zeros_like(choice.value), value_keys, after)
+        unsearched = jnp.where(done, transition.discount != 0, number == steps - 1)
+        judged = jax.lax.cond(jnp.any(unsearched), judge, lambda *_: jnp.zeros(count), value_keys, after)
         played = Trajectory(
             state=games.state,
             ply=games.ply,
@@ -102,14 +108,37 @@ def play(
             value=choice.value,
             reward=transition.reward,
             discount=transition.discount,
-            next_value=jnp.where(cut, cut_value, 0),
+            next_value=jnp.where(unsearched, judged, 0),
             done=done,
         )
-        fresh = start(reset_key, env=env, games=games.ply.size, opening_plies=opening_plies)
-        return jax.vmap(select)(done, fresh, Games(state=after, ply=games.ply + 1)), played
+        pool, fresh = _take(pool, done, lambda: begin(pool_key))
+        games = jax.vmap(select)(done, fresh, Games(state=after, ply=games.ply + 1))
+        return (games, pool), played
 
-    play_key, end_key = jax.random.split(key)
-    games, played = jax.lax.scan(step, games, jax.random.split(play_key, steps))
-    end_value = judge(jax.random.split(end_key, games.ply.size), games.state)
-    following = jnp.concatenate([played.value[1:], end_value[None]])
+    used_up = _Pool(games=games, used=jnp.int32(count))
+    moves = jnp.arange(steps), jax.random.split(key, steps)
+    (games, _), played = jax.lax.scan(step, (games, used_up), moves)
+    following = jnp.concatenate([played.value[1:], played.next_value[-1:]])
     return games, dataclasses.replace(played, next_value=jnp.where(played.done, played.next_value, following))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Pool:
+    """Games about to begin, drawn together: drawing as many at every move would cost as much as a small search."""
+
+    games: Games  # [B]
+    used: jax.Array  # [] int32: so many of them, the first ones, have been taken
+
+
+def _take(pool: _Pool, wanted: jax.Array, draw: Callable[[], Games]) -> tuple[_Pool, Games]:
+    """Take a game, never taken before, for every row that is `wanted [B]`; draw a new pool where it has too few.
+
+    Rows that want none get some game too.
+    """
+    count = jnp.sum(wanted, dtype=jnp.int32)
+    size = wanted.size
+    pool = jax.lax.cond(pool.used + count > size, lambda: _Pool(games=draw(), used=jnp.int32(0)), lambda: pool)
+    place = (pool.used + jnp.cumsum(wanted) - wanted) % size
+    taken = jax.tree.map(lambda x: x[place], pool.games)
+    return dataclasses.replace(pool, used=pool.used + count), taken

@@ -21,9 +21,9 @@ ROWS = 64
 
 
 def judge(params: Any, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Prefer high cells a little, without an idea who wins."""
+    """Prefer high cells a little, and whoever is to move: no move looks good, so the searches try many."""
     count = observation.shape[0]
-    return params + jnp.tile(jnp.arange(9) / 8, (count, 1)), jnp.zeros(count)
+    return params + jnp.tile(jnp.arange(9) / 8, (count, 1)), jnp.full(count, 0.9)
 
 
 def with_(**fields: Any) -> Config:
@@ -107,7 +107,7 @@ def test_dirichlet_noise_is_as_asked() -> None:
     even = weights(dirichlet_fraction=1.0, dirichlet_alpha=1e4)
     np.testing.assert_array_equal(none, none[:1].repeat(ROWS, axis=0))
     assert len(set(clear.argmax(axis=1).tolist())) > 5
-    assert clear.max(axis=1).mean() > 1.5 * even.max(axis=1).mean()
+    assert clear.max(axis=1).mean() > 2 * even.max(axis=1).mean()
 
 
 @both
@@ -141,10 +141,7 @@ def test_a_second_search_is_compiled_only_where_it_is_drawn(share: float, search
 
     explorer = search.make_explorer(ENV, counted, with_(full_search_share=share))
     jax.eval_shape(explorer, 0.0, jax.random.key(0), empty_boards(), jnp.zeros(ROWS, jnp.int32))
-    alone = len(batches)
-    batches.clear()
-    jax.eval_shape(search.make_policy(ENV, counted, CONFIG), 0.0, jax.random.key(0), empty_boards())
-    assert alone == searches * len(batches)
+    assert batches == [ROWS] * 2 * searches  # each evaluates its root and, in a loop, a leaf
 
 
 def test_evaluations_are_counted() -> None:

@@ -93,6 +93,17 @@ def test_a_limit_on_plies_counts_in_each_game_anew() -> None:
     assert cut.any() and (often.ply[cut] == 5).all() and (often.ply <= 5).all()
 
 
+class Numbered(Pairs):
+    """Games of one move; each has a number, drawn from many, in the place of its count of moves."""
+
+    def _start(self, key: jax.Array | None) -> State:
+        assert key is not None
+        return dataclasses.replace(super()._start(key), board=jax.random.randint(key, (), 0, 2**30))
+
+    def _play(self, state: State, action: jax.Array, key: jax.Array | None) -> State:
+        return dataclasses.replace(super()._play(state, action, key), terminated=jnp.bool_(True))
+
+
 class Coin(Pairs):
     """Who begins is drawn."""
 
@@ -107,6 +118,25 @@ def test_what_is_drawn_at_the_start_of_a_game_is_drawn_for_each_game() -> None:
     share = trajectory.state.to_play[1:].mean()
     assert 0.45 < share < 0.55
     assert (trajectory.state.to_play[1:].mean(axis=0) != share).any()
+
+
+def test_no_opening_is_used_twice() -> None:
+    _, trajectory = play(Numbered(), 16, 12, 0)
+    assert trajectory.done.all()
+    assert len(np.unique(trajectory.state.board)) == 16 * 12
+
+
+def test_a_pool_serves_many_moves() -> None:
+    """Three of eight games end at each move: they get the next ones of the pool, and at last those of another."""
+    pool = selfplay._Pool(games=jnp.arange(8), used=jnp.int32(8))
+    draws = iter([jnp.arange(10, 18), jnp.arange(20, 28)])
+    wanted = jnp.array([False, True, False, False, True, True, False, False])
+    taken = []
+    with jax.disable_jit():
+        for _ in range(4):
+            pool, games = selfplay._take(pool, wanted, lambda: next(draws))
+            taken.append(games[wanted].tolist())
+    assert taken == [[10, 11, 12], [13, 14, 15], [20, 21, 22], [23, 24, 25]]
 
 
 def test_games_differ_by_row_and_repeat_by_seed() -> None:
