@@ -19,19 +19,16 @@ import jax.numpy as jnp
 
 import envs
 import envs.render
-import jaxmcts
 from envs.base import is_finished
-from jaxmcts import Model
 from jaxmcts.model import Env
-from train import checkpoint, run_folder
+from train import checkpoint, run_folder, search
 from train.config import Config
-from train.network import Network, Params
-from train.selfplay import Policy
+from train.network import Params, make_network
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Agent:
-    """Plays its best: Gumbel search without noise, `config.agent_num_simulations` per move."""
+    """Plays its best: the config's search without noise, `config.agent_num_simulations` per move."""
 
     env: Env
     config: Config
@@ -48,8 +45,7 @@ class Agent:
 
     @functools.cached_property
     def _search(self) -> Any:
-        network, num_simulations = make_network(self.env, self.config), self.config.agent_num_simulations
-        return jax.jit(make_policy(self.env, network, self.config, num_simulations=num_simulations, gumbel_scale=0.0))
+        return jax.jit(search.make_policy(self.env, make_network(self.env, self.config), self.config))
 
 
 def load_agent(run: str | Path) -> Agent:
@@ -64,32 +60,6 @@ def load_agent(run: str | Path) -> Agent:
     template = jax.eval_shape(network.init, jax.random.key(0))
     step, params = checkpoint.load(folder / run_folder.AGENTS, template)
     return Agent(env=env, config=settings, params=params, step=step)
-
-
-def make_network(env: Env, config: Config) -> Network:
-    """Size the network for a game."""
-    return Network(
-        observation_shape=env.observation_shape,
-        num_actions=env.num_actions,
-        channels=config.channels,
-        blocks=config.blocks,
-    )
-
-
-def make_model(env: Env, network: Network) -> Model:
-    """Make the world that the search sees: the game's rules, judged by the network."""
-    return jaxmcts.model_from_env(env, jaxmcts.network_evaluator(env, network))
-
-
-def make_policy(env: Env, network: Network, config: Config, *, num_simulations: int, gumbel_scale: float) -> Policy:
-    """Make a search by the network: `policy(params, key, state [B]) -> output`; scale 0 is without noise."""
-    return functools.partial(
-        jaxmcts.gumbel_policy,
-        model=make_model(env, network),
-        num_simulations=num_simulations,
-        max_num_considered_actions=config.max_num_considered_actions,
-        gumbel_scale=gumbel_scale,
-    )
 
 
 def answer(agent: Agent, moves: Sequence[int]) -> str:

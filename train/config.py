@@ -24,36 +24,36 @@ class Config:
     steps: int = 32  # >= 1, moves: length of one iteration of self-play; a game goes on in the next one
     opening_plies: int = 11  # >= 0: each game starts with 0 to this many random plies, for variety
 
-    search: Literal["gumbel", "alphazero"] = "gumbel"  # of self-play and of the agent
+    search: Literal["gumbel", "alphazero"] = "gumbel"  # of self-play and of the agent; Gumbel's needs fewer simulations
     num_simulations: int = 16  # >= 1: search per move of self-play; more gives better targets, fewer positions
-    max_num_considered_actions: int = 16  # >= 1: moves the Gumbel search samples at the root
+    max_num_considered_actions: int = 16  # >= 1: moves the Gumbel search tries at the root; fewer look deeper
     dirichlet_fraction: float = 0.25  # 0 to 1: share of noise in the priors at the root of the AlphaZero search
     dirichlet_alpha: float = 0.3  # > 0: evenness of that noise; the usual advice is 10 / legal moves
     full_search_share: float = 1.0  # > 0 to 1: share of moves searched in full; from the others no policy is learned
-    fast_num_simulations: int = 8  # >= 1: search per move of those others (playout-cap randomisation)
-    temperature: float = 1.0  # >= 0: noise in the moves of self-play; 0 plays the best move
+    fast_num_simulations: int = 8  # >= 1: search per move of those others; fewer end more games, played less well
+    temperature: float = 1.0  # >= 0: AlphaZero plays visits^(1 / it), Gumbel scales its noise by it; 0 is the best move
     temperature_plies: int = 1000  # >= 0, plies of a game played with it; the later ones with `late_temperature`
-    late_temperature: float = 0.0  # >= 0: as `temperature`
+    late_temperature: float = 0.0  # >= 0: as `temperature`; lower plays the end of a game better, with less variety
 
-    td_lambda: float = 1.0  # 0 to 1: 1 learns from the game's result, less also from later values
+    td_lambda: float = 1.0  # 0 to 1: 1 learns from the game's result, less also from later values of the search
     td_steps: int = 0  # moves, >= 0: learn from the value found so many moves later; 0 waits for the result
     search_value_share: float = 0.0  # 0 to 1: share of the search's own value of the position in the value target
 
-    network: Literal["convolutions", "mlp"] = "convolutions"  # a residual tower over the board, or dense layers
-    channels: int = 32  # >= 1: width of the network
-    blocks: int = 5  # >= 1: its 3 x 3 convolutions, or its hidden layers
+    network: Literal["convolutions", "mlp"] = "convolutions"  # over the board, or dense for a game without one
+    channels: int = 32  # >= 1: width of its layers; more is stronger in the end and slower
+    blocks: int = 5  # >= 1, layers: its 3 x 3 convolutions, or its hidden layers; as `channels`
 
     replay: int = 30 * 8192  # positions, >= games * steps: how long a position is learned from
     mirror: bool = True  # learn from a random symmetry of the board each time a position is drawn
     updates: int = 160  # >= 1: optimizer steps per iteration; more learns faster, then overfits
     batch: int = 128  # >= 1: positions per update
     learning_rate: float = 2e-3  # > 0: AdamW's step at its highest
-    warmup_updates: int = 0  # >= 0: updates over which it rises to that from 0
+    warmup_updates: int = 0  # >= 0, below iterations * updates: it rises to that over so many; steadies the start
     final_learning_rate: float = 0.1  # 0 to 1: share of it that is left at the end of the cosine along which it falls
     weight_decay: float = 1e-4  # >= 0, per unit of learning rate; not on biases and norms
     max_grad_norm: float = 1.0  # > 0: longer gradients are scaled down to this
     value_weight: float = 1.0  # >= 0: weight of the value's squared error against the policy's cross-entropy
-    average_decay: float = 0.0  # 0 to below 1, per update: play with a running mean of the weights; 0 with the newest
+    average_decay: float = 0.0  # 0 to below 1: play with a mean over about 1 / (1 - it) updates; 0 with the newest
 
     checkpoint_every: int = 4  # iterations, >= 1: how much is lost when the machine dies
     evaluate_every: int = 12  # iterations, >= 0: matches in between; 0 is only at the end
@@ -72,6 +72,11 @@ class Config:
             raise ValueError(
                 f"`replay` is {self.replay}, expected at least `games` * `steps`"
                 f" = {self.games * self.steps}: raise it, or play fewer games or steps, so that an iteration fits."
+            )
+        if self.warmup_updates >= self.iterations * self.updates:
+            raise ValueError(
+                f"`warmup_updates` is {self.warmup_updates}, expected fewer than `iterations` * `updates`"
+                f" = {self.iterations * self.updates}: lower it, or the rate never gets to `learning_rate`."
             )
 
 

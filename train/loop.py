@@ -95,7 +95,7 @@ def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Resu
                 if finished or _due(config, iteration):
                     log.phase("matches")
                     run_state.save(folder, arrays, status)  # matches take long
-                    score = _evaluate(stages, folder, arrays.learner.params, match_key, status, finished, log)
+                    score = _evaluate(stages, folder, arrays.learner.playing, match_key, status, finished, log)
                 status = status.after_iteration(watch.lap(), finished=finished)
                 if iteration % config.checkpoint_every == 0:
                     run_state.save(folder, arrays, status)
@@ -105,7 +105,7 @@ def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Resu
         if status.finished:
             log.say(messages.ending(config, folder, score, digest))
         else:
-            checkpoint.save(folder / run_folder.AGENTS, status.played, arrays.learner.params)
+            checkpoint.save(folder / run_folder.AGENTS, status.played, arrays.learner.playing)
             log.say(messages.stopped(config, folder, status, digest))
     return Result(
         folder=folder,
@@ -123,7 +123,7 @@ def _due(config: Config, iteration: int) -> bool:
 
 def _play(stages: Stages, arrays: Arrays, key: jax.Array) -> tuple[Arrays, Trajectory]:
     """Play games with the agent as it is, and keep what there is to learn from them."""
-    games, trajectory = stages.play(arrays.learner.params, arrays.games, key)
+    games, trajectory = stages.play(arrays.learner.playing, arrays.games, key)
     ring = stages.store(arrays.replay, trajectory)
     return dataclasses.replace(arrays, games=games, replay=ring), trajectory
 

@@ -5,6 +5,7 @@ The games outlive the call: one that is cut by the end of an iteration goes on i
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,7 @@ import jax.numpy as jnp
 from envs.base import is_finished, select
 from jaxmcts import Model
 from jaxmcts.model import Env, PyTree
-
-# policy(params, key, state [B]) -> an output with `action [B]` and `action_weights [B, A]`
-Policy = Callable[[PyTree, jax.Array, Any], Any]
+from train.search import Explorer
 
 
 @jax.tree_util.register_dataclass
@@ -35,10 +34,12 @@ class Trajectory:
 
     state: Any  # [T, B]: the position searched, never a finished one
     ply: jax.Array  # [T, B] int32: moves before it
-    action_weights: jax.Array  # [T, B, A] float32: what the search made of it
+    action_weights: jax.Array  # [T, B, A] float32: the moves, as the search weighed them
+    policy_weight: jax.Array  # [T, B] float32: 1, or 0 where these are not to be learned from
+    value: jax.Array  # [T, B] float32: the search's value of the position
     reward: jax.Array  # [T, B] float32
     discount: jax.Array  # [T, B] float32, signed: + same mover next, - the other, 0 game over
-    next_value: jax.Array  # [T, B] float32: network on the position the move led to; 0 if decided
+    next_value: jax.Array  # [T, B] float32: value of the position the move led to; 0 if decided
     done: jax.Array  # [T, B] bool: the game ended or was cut here; the next row is another game
 
 
@@ -74,29 +75,70 @@ def play(
     *,
     env: Env,
     model: Model,
-    policy: Policy,
+    explorer: Explorer,
     steps: int,
     opening_plies: int,
 ) -> tuple[Games, Trajectory]:
-    """Play `steps` moves in every game; a game that ends is followed by a fresh one at the next move."""
+    """Play `steps` moves in every game; a game that ends is followed by a fresh one at the next move.
 
-    def step(games: Games, step_key: jax.Array) -> tuple[Games, Trajectory]:
-        search_key, model_key, reset_key = jax.random.split(step_key, 3)
-        step_keys, value_keys = jax.random.split(model_key, (2, games.ply.size))
-        out = policy(params, search_key, games.state)
-        transition, after = model.step(params, step_keys, games.state, out.action)
-        evaluation, after = model.evaluate(params, value_keys, after)
+    The value of the position a move led to is the search's, found at the next move; the network alone is asked where
+    there is none: at the end of the segment and where the rules cut a game short.
+    """
+
+    count = games.ply.size
+    begin = functools.partial(start, env=env, games=count, opening_plies=opening_plies)
+
+    def judge(keys: jax.Array, state: Any) -> jax.Array:
+        return model.evaluate(params, keys, state)[0].value
+
+    def step(carry: tuple[Games, _Pool], now: tuple[jax.Array, jax.Array]) -> tuple[tuple[Games, _Pool], Trajectory]:
+        (games, pool), (number, key) = carry, now
+        search_key, model_key, pool_key = jax.random.split(key, 3)
+        step_keys, value_keys = jax.random.split(model_key, (2, count))
+        choice = explorer(params, search_key, games.state, games.ply)
+        transition, after = model.step(params, step_keys, games.state, choice.action)
         done = is_finished(after)
+        unsearched = jnp.where(done, transition.discount != 0, number == steps - 1)
+        judged = jax.lax.cond(jnp.any(unsearched), judge, lambda *_: jnp.zeros(count), value_keys, after)
         played = Trajectory(
             state=games.state,
             ply=games.ply,
-            action_weights=out.action_weights,
+            action_weights=choice.action_weights,
+            policy_weight=choice.policy_weight,
+            value=choice.value,
             reward=transition.reward,
             discount=transition.discount,
-            next_value=evaluation.value,
+            next_value=jnp.where(unsearched, judged, 0),
             done=done,
         )
-        fresh = start(reset_key, env=env, games=games.ply.size, opening_plies=opening_plies)
-        return jax.vmap(select)(done, fresh, Games(state=after, ply=games.ply + 1)), played
+        pool, fresh = _take(pool, done, lambda: begin(pool_key))
+        games = jax.vmap(select)(done, fresh, Games(state=after, ply=games.ply + 1))
+        return (games, pool), played
 
-    return jax.lax.scan(step, games, jax.random.split(key, steps))
+    used_up = _Pool(games=games, used=jnp.int32(count))
+    moves = jnp.arange(steps), jax.random.split(key, steps)
+    (games, _), played = jax.lax.scan(step, (games, used_up), moves)
+    following = jnp.concatenate([played.value[1:], played.next_value[-1:]])
+    return games, dataclasses.replace(played, next_value=jnp.where(played.done, played.next_value, following))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Pool:
+    """Games about to begin, drawn together: drawing as many at every move would cost as much as a small search."""
+
+    games: Games  # [B]
+    used: jax.Array  # [] int32: so many of them, the first ones, have been taken
+
+
+def _take(pool: _Pool, wanted: jax.Array, draw: Callable[[], Games]) -> tuple[_Pool, Games]:
+    """Take a game, never taken before, for every row that is `wanted [B]`; draw a new pool where it has too few.
+
+    Rows that want none get some game too.
+    """
+    count = jnp.sum(wanted, dtype=jnp.int32)
+    size = wanted.size
+    pool = jax.lax.cond(pool.used + count > size, lambda: _Pool(games=draw(), used=jnp.int32(0)), lambda: pool)
+    place = (pool.used + jnp.cumsum(wanted) - wanted) % size
+    taken = jax.tree.map(lambda x: x[place], pool.games)
+    return dataclasses.replace(pool, used=pool.used + count), taken

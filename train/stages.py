@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 import envs
-from train import agent, arena, learner, replay, selfplay, targets
+from train import arena, learner, replay, search, selfplay, targets
 from train.config import Config
 from train.learner import Learner
-from train.network import Network
+from train.network import Network, make_network
 from train.replay import Replay
 from train.selfplay import Games, Trajectory
 
@@ -37,17 +36,22 @@ def build(config: Config) -> Stages:
     env = envs.make(config.game)
     if env.num_players != 2:
         raise ValueError(f"`game` {config.game!r} has {env.num_players} players, expected 2.")
-    network = agent.make_network(env, config)
+    network = make_network(env, config)
     optimizer = learner.make_optimizer(config)
-    search = functools.partial(agent.make_policy, env, network, config)
-    best = search(num_simulations=config.agent_num_simulations, gumbel_scale=0.0)
+    best = search.make_policy(env, network, config)
     play = functools.partial(
         selfplay.play,
         env=env,
-        model=agent.make_model(env, network),
-        policy=search(num_simulations=config.num_simulations, gumbel_scale=1.0),
+        model=search.make_model(env, network),
+        explorer=search.make_explorer(env, network, config),
         steps=config.steps,
         opening_plies=config.opening_plies,
+    )
+    make_samples = functools.partial(
+        targets.samples,
+        td_lambda=config.td_lambda,
+        td_steps=config.td_steps,
+        search_value_share=config.search_value_share,
     )
     update = functools.partial(
         learner.update,
@@ -57,6 +61,7 @@ def build(config: Config) -> Stages:
         batch=config.batch,
         symmetries=env.symmetries if config.mirror else env.symmetries[:1],
         value_weight=config.value_weight,
+        average_decay=config.average_decay,
     )
     match = functools.partial(
         arena.play,
@@ -69,7 +74,7 @@ def build(config: Config) -> Stages:
         config=config,
         start=jax.jit(functools.partial(_start, env=env, network=network, optimizer=optimizer, config=config)),
         play=jax.jit(play, donate_argnums=1),
-        store=jax.jit(functools.partial(_store, td_lambda=config.td_lambda), donate_argnums=0),
+        store=jax.jit(lambda ring, trajectory: replay.add(ring, make_samples(trajectory)), donate_argnums=0),
         update=jax.jit(update, donate_argnums=0),
         match=jax.jit(match),
     )
@@ -80,13 +85,6 @@ def _start(
 ) -> tuple[Learner, Games, Replay]:
     learner_key, games_key = jax.random.split(key)
     games = selfplay.start(games_key, env=env, games=config.games, opening_plies=config.opening_plies)
-    sample = targets.Sample(
-        state=jax.tree.map(lambda x: x[0], games.state),
-        action_weights=jnp.zeros(env.num_actions),
-        value=jnp.zeros(()),
-    )
-    return learner.start(learner_key, network, optimizer), games, replay.create(sample, config.replay)
-
-
-def _store(ring: Replay, trajectory: Trajectory, *, td_lambda: float) -> Replay:
-    return replay.add(ring, targets.samples(trajectory, td_lambda))
+    sample = targets.empty_sample(env, jax.tree.map(lambda x: x[0], games.state))
+    state = learner.start(learner_key, network, optimizer, average_decay=config.average_decay)
+    return state, games, replay.create(sample, config.replay)

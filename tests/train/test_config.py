@@ -34,6 +34,11 @@ def test_presets_are_valid_and_survive_json(name: str) -> None:
         ("name", " ", "not empty"),
         ("name", "a/b", "one folder"),
         ("replay", 8191, "`games` * `steps` = 8192"),
+        ("warmup_updates", 5760, "fewer than `iterations` * `updates` = 5760"),
+        ("full_search_share", 0.0, "above 0, 1 at most"),
+        ("average_decay", 1.0, "below 1"),
+        ("search", "uct", "'gumbel' or 'alphazero'"),
+        ("network", "transformer", "'convolutions' or 'mlp'"),
     ],
 )
 def test_a_bad_value_is_named_with_what_was_expected(field: str, value: Any, expected: str) -> None:

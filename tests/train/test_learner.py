@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 import envs
@@ -27,6 +26,7 @@ def batch_of(weights: list[float], mask: list[bool], value: float = 0.0) -> Batc
         observation=jnp.zeros((1, *ENV.observation_shape)),
         legal_action_mask=jnp.array([mask]),
         action_weights=jnp.array([weights]),
+        policy_weight=jnp.ones(1),
         value=jnp.array([value]),
     )
 
@@ -64,6 +64,28 @@ def test_value_error_is_squared_and_weighted() -> None:
     assert float(parts["policy_kl"]) == pytest.approx(0, abs=1e-6)
 
 
+def test_the_policy_is_learned_from_the_rows_that_have_one() -> None:
+    both = jax.tree.map(
+        lambda a, b: jnp.concatenate([a, b]),
+        batch_of([0.8, 0.2, 0, 0], [True] * 4, value=0.5),
+        batch_of([0, 0, 0, 1.0], [True] * 4, value=1.0),
+    )
+    some = dataclasses.replace(both, policy_weight=jnp.array([1.0, 0.0]))
+    one = jax.tree.map(lambda x: x[:1], both)
+    logits = [1, 2, 3, 4.0]
+    policy = table_loss(logits, one)[0] - 0.5**2
+    value, gradient = table_loss(logits, some)
+    assert value == pytest.approx(policy + (0.5**2 + 1) / 2, rel=1e-6)  # the value is learned from both
+    np.testing.assert_allclose(gradient, table_loss(logits, one)[1], rtol=1e-6)
+
+
+def test_a_batch_without_a_policy_gives_a_value_loss_alone() -> None:
+    none = dataclasses.replace(batch_of([0.5, 0.5], [True, True], value=0.5), policy_weight=jnp.zeros(1))
+    total, parts = learner.loss(jnp.ones(2), none, Table(), 1.0)  # type: ignore[arg-type]
+    assert (float(total), float(parts["policy_loss"]), float(parts["policy_kl"])) == (0.25, 0, 0)
+    np.testing.assert_array_equal(table_loss([1.0, 2.0], none)[1], [0, 0])
+
+
 @functools.partial(jax.jit, static_argnums=0)
 def positions(count: int) -> targets.Sample:
     """Positions after random openings, with a made-up policy and value."""
@@ -72,7 +94,9 @@ def positions(count: int) -> targets.Sample:
     mask = jax.vmap(ENV.legal_action_mask)(state)
     logits = jnp.where(mask, jax.random.normal(jax.random.key(1), mask.shape), -jnp.inf)
     value = jax.random.uniform(jax.random.key(2), (count,), minval=-1, maxval=1)
-    return targets.Sample(state=state, action_weights=jax.nn.softmax(3 * logits), value=value)
+    return targets.Sample(
+        state=state, action_weights=jax.nn.softmax(3 * logits), policy_weight=jnp.ones(count), value=value
+    )
 
 
 Update = Callable[[Learner, Replay, jax.Array], tuple[Learner, dict[str, jax.Array]]]
@@ -83,9 +107,10 @@ def start(config: Config) -> tuple[Learner, Update]:
     optimizer = learner.make_optimizer(config)
     update = functools.partial(
         learner.update, env=ENV, network=NETWORK, optimizer=optimizer, batch=config.batch,
-        symmetries=(IDENTITY,), value_weight=1.0,
+        symmetries=(IDENTITY,), value_weight=1.0, average_decay=config.average_decay,
     )  # fmt: skip
-    state = jax.jit(lambda key: learner.start(key, NETWORK, optimizer))(jax.random.key(3))
+    begin = functools.partial(learner.start, network=NETWORK, optimizer=optimizer, average_decay=config.average_decay)
+    state = jax.jit(begin)(jax.random.key(3))
     return state, jax.jit(update)
 
 
@@ -144,13 +169,69 @@ def test_only_kernels_decay() -> None:
     np.testing.assert_array_equal(updates["bias"], [0, 0])
 
 
-def test_learning_rate_is_finite_and_positive_in_the_shortest_run() -> None:
-    params = {"kernel": jnp.ones((2, 2))}
-    optimizer = learner.make_optimizer(Config(iterations=1, updates=1, learning_rate=0.1))
-    state = optimizer.init(params)
-    for _ in range(3):
-        updates, state = optimizer.update(jax.tree.map(jnp.ones_like, params), state, params)
-        assert 0 < optax.tree.norm(updates) < 1
+def rates(config: Config) -> np.ndarray:
+    schedule = learner.learning_rate(config)
+    return np.array([schedule(step) for step in range(config.iterations * config.updates)])
+
+
+def test_learning_rate_rises_and_falls() -> None:
+    config = Config(iterations=10, updates=10, learning_rate=0.5, warmup_updates=20, final_learning_rate=0.1)
+    rate = rates(config)
+    np.testing.assert_allclose(np.diff(rate[:21]), 0.5 / 21, rtol=1e-4)  # along a line to its highest
+    assert rate.argmax() == 20 and rate[20] == pytest.approx(0.5)
+    assert rate[60] == pytest.approx((0.5 + 0.05) / 2) and (np.diff(rate[20:]) < 0).all()
+    assert rate[-1] == pytest.approx(0.05, rel=0.01)
+
+
+@pytest.mark.parametrize(("total", "warmup"), [(1, 0), (3, 0), (3, 1), (3, 2)])
+def test_learning_rate_is_finite_and_positive_in_the_shortest_run(total: int, warmup: int) -> None:
+    config = Config(iterations=1, updates=total, learning_rate=0.1, warmup_updates=warmup, final_learning_rate=0.0)
+    assert (rates(config) > 0).all() and rates(config).max() == pytest.approx(0.1)
+
+
+def test_learning_rate_goes_on_where_a_checkpoint_left_it() -> None:
+    config = Config(iterations=10, updates=1, learning_rate=0.1, warmup_updates=2)
+    optimizer, params = learner.make_optimizer(config), {"bias": jnp.ones(2)}
+    step = jax.jit(lambda state: optimizer.update({"bias": jnp.array([1.0, -2.0])}, state, params))
+    straight = resumed = optimizer.init(params)
+    for number in range(8):
+        if number == 5:
+            leaves, treedef = jax.tree.flatten(jax.device_get(resumed))
+            resumed = jax.tree.unflatten(treedef, [jnp.asarray(leaf) for leaf in leaves])
+        one, straight = step(straight)
+        other, resumed = step(resumed)
+        np.testing.assert_array_equal(one["bias"], other["bias"])
+
+
+def test_without_an_average_the_newest_weights_play_and_nothing_is_kept() -> None:
+    state, _ = start(CONFIG)
+    assert state.average is None and state.playing is state.params
+
+
+def test_the_average_is_a_plain_mean_and_then_an_exponential_one() -> None:
+    state, update = start(dataclasses.replace(CONFIG, average_decay=0.75))
+    ring = ring_of(positions(16))
+    seen = []
+    for number in range(7):
+        state, _ = update(state, ring, jax.random.fold_in(jax.random.key(6), number))
+        seen.append(np.asarray(state.params["policy"]["kernel"]))
+        if number < 4:
+            expected = np.mean(seen, axis=0)
+        else:
+            expected = 0.75 * expected + 0.25 * seen[-1]
+        np.testing.assert_allclose(state.playing["policy"]["kernel"], expected, atol=1e-6)
+    assert np.abs(expected - seen[-1]).max() > 1e-4
+
+
+def test_a_skipped_update_leaves_the_average_alone() -> None:
+    state, update = start(dataclasses.replace(CONFIG, average_decay=0.75))
+    good = positions(16)
+    bad = ring_of(dataclasses.replace(good, value=good.value * jnp.nan))
+    for key in jax.random.split(jax.random.key(7), 3):
+        state, _ = update(state, ring_of(good), key)
+    after, metrics = update(state, bad, jax.random.key(8))
+    assert int(metrics["skipped_updates"]) == 1
+    jax.tree.map(np.testing.assert_array_equal, after.average, state.average)
 
 
 def test_board_mask_and_policy_are_mirrored_together() -> None:
@@ -158,6 +239,7 @@ def test_board_mask_and_policy_are_mirrored_together() -> None:
     sample = targets.Sample(
         state=jax.tree.map(lambda x: jnp.repeat(x[None], 64, axis=0), state),
         action_weights=jnp.tile(jnp.array([[0.1, 0.2, 0.3, 0.4, 0, 0, 0]]), (64, 1)),
+        policy_weight=jnp.ones(64),
         value=jnp.ones(64),
     )
     batch = learner.observe(ENV, sample)

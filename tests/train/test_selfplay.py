@@ -1,12 +1,15 @@
+import dataclasses
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import envs
-from envs.base import BoardGame
+from envs import TimeLimit
+from envs.base import BoardGame, State
 from jaxmcts import model_from_env
-from tests.train.toys import Pairs, half_evaluator, random_policy
+from tests.train.toys import Pairs, half_evaluator, random_explorer
 from train import selfplay
 from train.selfplay import Games, Trajectory
 
@@ -21,7 +24,7 @@ def play(env: BoardGame, games: int, steps: int, plies: int, seed: int = 0) -> t
 
 def segment(games: Games, key: jax.Array, *, env: BoardGame, **options: int) -> tuple[Games, Trajectory]:
     model = model_from_env(env, half_evaluator(env.num_actions))
-    return selfplay.play((), games, key, env=env, model=model, policy=random_policy(env), **options)
+    return selfplay.play((), games, key, env=env, model=model, explorer=random_explorer(env), **options)
 
 
 def test_openings_have_all_lengths_and_never_a_finished_game() -> None:
@@ -43,7 +46,12 @@ def test_a_game_is_followed_by_a_fresh_one_and_its_count_starts_again() -> None:
     np.testing.assert_array_equal(trajectory.done[:, 0], [False] * 4 + [True] + [False] * 4 + [True, False])
     np.testing.assert_array_equal(trajectory.reward[:, 0], [0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0])
     np.testing.assert_array_equal(trajectory.discount[:, 0], [-1, 1, -1, 1, 0, -1, 1, -1, 1, 0, -1])
-    np.testing.assert_array_equal(trajectory.next_value[:, 0], [0.5, 0.5, 0.5, 0.5, 0] * 2 + [0.5])
+    np.testing.assert_array_equal(trajectory.value[:, 0] * 8, trajectory.ply[:, 0])
+
+
+def test_the_value_after_a_move_is_that_of_the_next_search_and_at_the_end_that_of_the_network() -> None:
+    _, trajectory = play(Pairs(length=5), 2, 11, 0)
+    np.testing.assert_array_equal(trajectory.next_value[:, 0], [1 / 8, 2 / 8, 3 / 8, 4 / 8, 0] * 2 + [0.5])
 
 
 def test_stored_positions_show_the_stones_before_each_move() -> None:
@@ -58,10 +66,77 @@ def test_stored_positions_show_the_stones_before_each_move() -> None:
 
 
 def test_a_cut_game_keeps_its_value_and_an_ended_one_its_result() -> None:
-    _, cut = play(Pairs(length=9, limit=4), 1, 4, 0)
-    assert cut.done[3, 0] and cut.discount[3, 0] != 0 and cut.next_value[3, 0] == 0.5
+    # Cut by its rules after four moves, in the middle of the segment and at its end.
+    _, cut = play(Pairs(length=9, limit=4), 1, 8, 0)
+    for last in (3, 7):
+        assert cut.done[last, 0] and cut.discount[last, 0] != 0 and cut.next_value[last, 0] == 0.5
     _, ended = play(Pairs(length=5, limit=5), 1, 5, 0)
-    assert ended.done[4, 0] and ended.discount[4, 0] == 0 and ended.reward[4, 0] == 1
+    assert ended.done[4, 0] and ended.discount[4, 0] == 0 and ended.reward[4, 0] == 1 and ended.next_value[4, 0] == 0
+
+
+def test_a_game_after_another_is_untouched_by_it() -> None:
+    env = envs.make("tic_tac_toe")
+    _, trajectory = play(env, 4, 20, 0)
+    after = jax.tree.map(lambda x: x[1:][trajectory.done[:-1]], trajectory.state)
+    count = int(trajectory.done[:-1].sum())
+    assert count > 4
+    jax.tree.map(lambda x, fresh: np.testing.assert_array_equal(x, np.stack([fresh] * count)), after, env.init())
+
+
+def test_a_limit_on_plies_counts_in_each_game_anew() -> None:
+    _, never = play(TimeLimit(envs.make("tic_tac_toe"), 9), 16, 40, 0)
+    assert not (never.done & (never.discount != 0)).any()
+    lengths = never.ply[never.done] + 1
+    assert set(np.asarray(lengths).tolist()) >= {5, 7, 8, 9}
+    _, often = play(TimeLimit(envs.make("tic_tac_toe"), 6), 16, 40, 0)
+    cut = often.done & (often.discount != 0)
+    assert cut.any() and (often.ply[cut] == 5).all() and (often.ply <= 5).all()
+
+
+class Numbered(Pairs):
+    """Games of one move; each has a number, drawn from many, in the place of its count of moves."""
+
+    def _start(self, key: jax.Array | None) -> State:
+        assert key is not None
+        return dataclasses.replace(super()._start(key), board=jax.random.randint(key, (), 0, 2**30))
+
+    def _play(self, state: State, action: jax.Array, key: jax.Array | None) -> State:
+        return dataclasses.replace(super()._play(state, action, key), terminated=jnp.bool_(True))
+
+
+class Coin(Pairs):
+    """Who begins is drawn."""
+
+    def _start(self, key: jax.Array | None) -> State:
+        assert key is not None
+        return dataclasses.replace(super()._start(key), to_play=jax.random.bernoulli(key).astype(jnp.int32))
+
+
+def test_what_is_drawn_at_the_start_of_a_game_is_drawn_for_each_game() -> None:
+    _, trajectory = play(Coin(length=1), 100, 11, 0)
+    assert trajectory.done.all()
+    share = trajectory.state.to_play[1:].mean()
+    assert 0.45 < share < 0.55
+    assert (trajectory.state.to_play[1:].mean(axis=0) != share).any()
+
+
+def test_no_opening_is_used_twice() -> None:
+    _, trajectory = play(Numbered(), 16, 12, 0)
+    assert trajectory.done.all()
+    assert len(np.unique(trajectory.state.board)) == 16 * 12
+
+
+def test_a_pool_serves_many_moves() -> None:
+    """Three of eight games end at each move: they get the next ones of the pool, and at last those of another."""
+    pool = selfplay._Pool(games=jnp.arange(8), used=jnp.int32(8))
+    draws = iter([jnp.arange(10, 18), jnp.arange(20, 28)])
+    wanted = jnp.array([False, True, False, False, True, True, False, False])
+    taken = []
+    with jax.disable_jit():
+        for _ in range(4):
+            pool, games = selfplay._take(pool, wanted, lambda: next(draws))
+            taken.append(games[wanted].tolist())
+    assert taken == [[10, 11, 12], [13, 14, 15], [20, 21, 22], [23, 24, 25]]
 
 
 def test_games_differ_by_row_and_repeat_by_seed() -> None:

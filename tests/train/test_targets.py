@@ -1,9 +1,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxmcts import model_from_env
-from tests.train.toys import Pairs, half_evaluator, random_policy
+from tests.train.toys import Pairs, half_evaluator, random_explorer
 from train import selfplay, targets
 
 
@@ -13,9 +14,11 @@ def returns(
     values: list[float],
     done: list[bool],
     td_lambda: float = 1.0,
+    td_steps: int = 0,
 ) -> list[float]:
     reward, discount, value, over = (jnp.array(x)[:, None] for x in (rewards, discounts, values, done))
-    return targets.returns(reward, discount, value, over, td_lambda)[:, 0].tolist()
+    result = targets.returns(reward, discount, value, over, td_lambda=td_lambda, td_steps=td_steps)
+    return result[:, 0].tolist()
 
 
 def test_result_is_seen_by_each_mover() -> None:
@@ -61,12 +64,77 @@ def test_samples_of_a_played_game_with_repeated_turns() -> None:
     model = model_from_env(env, half_evaluator(2))
     games = selfplay.start(jax.random.key(0), env=env, games=3, opening_plies=0)
     games, trajectory = selfplay.play(
-        (), games, jax.random.key(1), env=env, model=model, policy=random_policy(env), steps=7, opening_plies=0
+        (), games, jax.random.key(1), env=env, model=model, explorer=random_explorer(env), steps=7, opening_plies=0
     )
-    sample = targets.samples(trajectory, td_lambda=1.0)
+    sample = targets.samples(trajectory, td_lambda=1.0, td_steps=0, search_value_share=0.0)
     values = sample.value.reshape(7, 3)
     np.testing.assert_array_equal(values[:5], np.repeat([[1], [-1], [-1], [1], [1]], 3, axis=1))
     # The cut game waits for player 1's second move, worth 0.5 to it.
     np.testing.assert_array_equal(values[5:], np.repeat([[-0.5], [0.5]], 3, axis=1))
     np.testing.assert_array_equal(sample.state.board.reshape(7, 3)[:, 0], [0, 1, 2, 3, 4, 0, 1])
+    np.testing.assert_array_equal(sample.policy_weight.reshape(7, 3)[:, 0], [1, 0, 1, 0, 1, 1, 0])
     np.testing.assert_array_equal(games.state.board, [2, 2, 2])
+    # Half of each target is the search's value of the position, an eighth a ply.
+    half = targets.samples(trajectory, td_lambda=1.0, td_steps=0, search_value_share=0.5)
+    np.testing.assert_array_equal(half.value, sample.value / 2 + trajectory.ply.reshape(-1) / 16)
+
+
+def test_two_steps_by_hand() -> None:
+    # Rewards are the mover's own, and every position is worth 0.5 to who is to move there (movers 0, 1, 0, 1, 0).
+    values, done = [0.5] * 4 + [0.0], [False] * 4 + [True]
+    result = returns([0, 0, 0, 0, 1.0], [-1, -1, -1, -1, 0.0], values, done, td_steps=2)
+    assert result == [0.5, 0.5, 0.5, -1, 1]
+
+
+def test_two_steps_of_a_player_who_moves_twice() -> None:
+    # Movers 0, 1, 1, 0, 0; t0 sees the position of t2, which is the other's, t1 that of t3, and t2 that of t4.
+    values, done = [0.1, 0.2, 0.3, 0.4, 0.0], [False] * 4 + [True]
+    result = returns([0, 0, 0, 0, 1.0], [-1, 1, -1, 1, 0.0], values, done, td_steps=2)
+    np.testing.assert_allclose(result, [-0.2, -0.3, -0.4, 1, 1], rtol=1e-6)
+
+
+def test_rewards_count_less_the_later_they_come() -> None:
+    for rewards, expected in (([0, 0, 1.0], 0.81), ([1.0, 0, 0], 1.0)):
+        result = returns(rewards, [0.9, 0.9, 0.0], [0.0] * 3, [False, False, True])
+        np.testing.assert_allclose(result[0], expected, rtol=1e-6)
+
+
+def test_a_game_shorter_than_the_steps_gives_its_result() -> None:
+    result = returns([0, 0, 0, 0, 1.0], [-1, -1, -1, -1, 0.0], [0.5] * 5, [False] * 4 + [True], td_steps=9)
+    assert result == [1, -1, 1, -1, 1]
+
+
+def by_definition(
+    reward: np.ndarray, discount: np.ndarray, next_value: np.ndarray, done: np.ndarray,
+    t: int, td_lambda: float, td_steps: int,
+) -> float:  # fmt: skip
+    """The weighted mean of n-step returns of one game (Sutton and Barto 2018, equations 7.1 and 12.9)."""
+    last = t + int(np.argmax(done[t:])) if done[t:].any() else len(reward) - 1  # of the moves that belong together
+    most = min(last - t + 1, td_steps or len(reward))
+
+    def after(n: int) -> float:
+        total, factor = 0.0, 1.0
+        for k in range(t, t + n):
+            total, factor = total + factor * reward[k], factor * discount[k]
+        return float(total + factor * next_value[t + n - 1])
+
+    early = sum((1 - td_lambda) * td_lambda ** (n - 1) * after(n) for n in range(1, most))
+    return early + td_lambda ** (most - 1) * after(most)
+
+
+@pytest.mark.parametrize("td_steps", [0, 1, 2, 3, 100])
+@pytest.mark.parametrize("td_lambda", [0.0, 0.6, 1.0])
+def test_returns_are_those_of_the_definition(td_lambda: float, td_steps: int) -> None:
+    rng = np.random.default_rng(0)
+    shape = (12, 40)
+    done = rng.random(shape) < 0.2
+    decided = done & (rng.random(shape) < 0.6)  # the others are cut short by their rules
+    discount = np.where(decided, 0, rng.choice([-1.0, 1.0, -0.9], shape)).astype(np.float32)
+    reward, next_value = rng.uniform(-1, 1, (2, *shape)).astype(np.float32)
+    result = targets.returns(reward, discount, next_value, done, td_lambda=td_lambda, td_steps=td_steps)
+    columns = [x.astype(float).T for x in (reward, discount, next_value)]
+    expected = [
+        [by_definition(*row, over, t, td_lambda, td_steps) for t in range(12)]
+        for *row, over in zip(*columns, done.T, strict=True)
+    ]
+    np.testing.assert_allclose(result, np.transpose(expected), atol=1e-5)

@@ -1,12 +1,13 @@
 """A game where a player moves twice in a row, and a search that does not search: cheap stand-ins."""
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from envs.base import BoardGame, State, opening, win_rewards
+from train.search import Choice, Explorer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,21 +46,18 @@ class Pairs(BoardGame):
         )
 
 
-class Choice(NamedTuple):
-    """The two fields of a search's output that self-play reads."""
+def random_explorer(env: BoardGame) -> Explorer:
+    """Move at random; weights are uniform over the legal moves, the value is an eighth for each ply so far."""
 
-    action: jax.Array
-    action_weights: jax.Array
-
-
-def random_policy(env: BoardGame) -> Any:
-    """Move at random; weights are uniform over the legal moves."""
-
-    def choose(params: Any, key: jax.Array, state: Any) -> Choice:
+    def choose(params: Any, key: jax.Array, state: Any, ply: jax.Array) -> Choice:
         del params
         mask = jax.vmap(env.legal_action_mask)(state)
-        action = jax.random.categorical(key, jnp.where(mask, 0.0, -jnp.inf))
-        return Choice(action, mask / mask.sum(axis=1, keepdims=True))
+        return Choice(
+            action=jax.random.categorical(key, jnp.where(mask, 0.0, -jnp.inf)),
+            action_weights=mask / mask.sum(axis=1, keepdims=True),
+            value=ply / 8,
+            policy_weight=1.0 - ply % 2,
+        )
 
     return choose
 
