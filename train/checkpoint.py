@@ -44,9 +44,9 @@ def load(folder: Path, template: Any, report: Callable[[str], None] = print) -> 
     told which and why; raises `CheckpointError` when none is left.
     """
     failures = []
-    for path in sorted((path for path in folder.resolve().glob("*") if path.name.isdigit()), reverse=True):
+    for path in _paths(folder):
         try:
-            return int(path.name), _load_one(path, template)
+            return int(path.name), load_step(folder, int(path.name), template)
         except CheckpointError as error:
             failures.append(f"{path}: {error}")
             report(f"Checkpoint skipped: {failures[-1]}")
@@ -54,7 +54,9 @@ def load(folder: Path, template: Any, report: Callable[[str], None] = print) -> 
     raise CheckpointError(f"`{folder}` has no checkpoint that can be loaded: {found}.")
 
 
-def _load_one(path: Path, template: Any) -> Any:
+def load_step(folder: Path, step: int, template: Any) -> Any:
+    """Load one checkpoint: a tree like `template`. Raises `CheckpointError` if it does not verify."""
+    path = folder.resolve() / f"{step:06d}"
     if not (path / MANIFEST).exists():
         raise CheckpointError("it was never finished, or its manifest is lost")
     try:
@@ -74,6 +76,17 @@ def _load_one(path: Path, template: Any) -> Any:
     if damaged:
         raise CheckpointError(f"the contents of {', '.join(damaged)} have changed since they were written")
     return tree
+
+
+def steps(folder: Path) -> list[int]:
+    """List the steps with a finished checkpoint, the newest first; whether they are sound is not looked at."""
+    return [int(path.name) for path in _paths(folder) if (path / MANIFEST).exists()]
+
+
+def _paths(folder: Path) -> list[Path]:
+    """List the folders of checkpoints, the newest first."""
+    found = (path for path in folder.resolve().glob("*") if path.name.isdigit())
+    return sorted(found, key=lambda path: int(path.name), reverse=True)
 
 
 def _hashes(tree: Any) -> dict[str, dict[str, str]]:

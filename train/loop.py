@@ -10,10 +10,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from train import arena, checkpoint, run_folder
+from train import checkpoint, run_folder
 from train.arena import Score
 from train.config import Config
 from train.learner import Learner
+from train.network import Params
 from train.progress import Log, deferred_interrupt
 from train.replay import Replay
 from train.selfplay import Trajectory
@@ -38,6 +39,7 @@ def train(stages: Stages) -> Result:
         log.say(_plan(config, folder))
         watch = _Stopwatch()
         state, games, ring = stages.start(jax.random.fold_in(key, 0))
+        agents: dict[int, Params] = {}
 
         for iteration in range(1, config.iterations + 1):
             play_key, learn_key, match_key = jax.random.split(jax.random.fold_in(key, iteration), 3)
@@ -52,8 +54,10 @@ def train(stages: Stages) -> Result:
 
             last = iteration == config.iterations or interrupt.pressed or watch.total > 60 * config.minutes
             if last or (config.evaluate_every and iteration % config.evaluate_every == 0):
-                saved = checkpoint.save(folder / run_folder.CHECKPOINTS, iteration, state)
-                score = None if interrupt.pressed else _evaluate(stages, state, match_key, log, last)
+                checkpoint.save(folder / run_folder.CHECKPOINTS, iteration, state)
+                saved = checkpoint.save(folder / run_folder.AGENTS, iteration, state.params)
+                score = None if interrupt.pressed else _evaluate(stages, state, iteration, agents, match_key, log, last)
+                agents[iteration] = jax.device_get(state.params)
                 watch.lap()
             if last:
                 break
@@ -93,16 +97,15 @@ def _game_metrics(trajectory: Trajectory) -> dict[str, float]:
     }
 
 
-def _evaluate(stages: Stages, state: Learner, key: jax.Array, log: Log, final: bool) -> Score:
-    """Play the agent as it is against UCT: one match, or all of them at the end."""
-    config = stages.config
-    matches = config.final_matches if final else 1
-    keys = [jax.random.fold_in(key, number) for number in range(matches)]
-    score = arena.count(np.concatenate([stages.match(state.params, key) for key in keys]))
-    low, high = score.interval()
-    log.write({"updates": int(state.updates), "score": score.mean, "low": low, "high": high} | vars(score))
-    log.say(f"  against UCT: {score}")
-    return score
+def _evaluate(
+    stages: Stages, state: Learner, iteration: int, earlier: dict[int, Params], key: jax.Array, log: Log, final: bool
+) -> Score:
+    """Play the matches that are due; returns the agent's score against UCT, which comes first."""
+    matches = stages.ladder.measure(state.params, iteration, earlier, key, final=final)
+    for match in matches:
+        log.write(match.to_json())
+        log.say(f"  {match}")
+    return matches[0].score
 
 
 class _Stopwatch:

@@ -14,6 +14,7 @@ from train.config import Config
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
 CHECKPOINTS = "checkpoints"
+AGENTS = "agents"
 
 
 def create(settings: Config) -> Path:

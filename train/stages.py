@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 
 import envs
-from train import agent, arena, learner, replay, selfplay, targets
+from train import agent, learner, replay, selfplay, targets
 from train.config import Config
+from train.ladder import Ladder
 from train.learner import Learner
 from train.network import Network
 from train.replay import Replay
@@ -29,7 +30,7 @@ class Stages:
     play: Callable[[Any, Games, jax.Array], tuple[Games, Trajectory]]
     store: Callable[[Replay, Trajectory], Replay]
     update: Callable[[Learner, Replay, jax.Array], tuple[Learner, dict[str, jax.Array]]]
-    match: Callable[[Any, jax.Array], jax.Array]  # (params, key) -> scores [match_games] of the agent
+    ladder: Ladder
 
 
 def build(config: Config) -> Stages:
@@ -40,7 +41,6 @@ def build(config: Config) -> Stages:
     network = agent.make_network(env, config)
     optimizer = learner.make_optimizer(config)
     search = functools.partial(agent.make_policy, env, network, config)
-    best = search(num_simulations=config.agent_num_simulations, gumbel_scale=0.0)
     play = functools.partial(
         selfplay.play,
         env=env,
@@ -58,20 +58,13 @@ def build(config: Config) -> Stages:
         symmetries=env.symmetries if config.mirror else env.symmetries[:1],
         value_weight=config.value_weight,
     )
-    match = functools.partial(
-        arena.play,
-        (lambda *inputs: best(*inputs).action, arena.uct_player(env, config.opponent_num_simulations)),
-        env=env,
-        games=config.match_games,
-        opening_plies=config.arena_opening_plies,
-    )
     return Stages(
         config=config,
         start=jax.jit(functools.partial(_start, env=env, network=network, optimizer=optimizer, config=config)),
         play=jax.jit(play, donate_argnums=1),
         store=jax.jit(functools.partial(_store, td_lambda=config.td_lambda), donate_argnums=0),
         update=jax.jit(update, donate_argnums=0),
-        match=jax.jit(match),
+        ladder=Ladder(env=env, config=config),
     )
 
 
