@@ -1,8 +1,9 @@
 """Which matches are played to measure a run, and the ratings that follow from them.
 
 At each evaluation the newest agent meets UCT, the yardstick, and the agent before it. At the end the match with
-UCT is a long one, for that score is the run's result; the agent also meets random play, and a few agents from
-along the run meet UCT and their neighbours, so that the whole climb is rated by more than chains of small steps.
+UCT is a long one, for that score is the run's result, and the agent also meets random play. A few agents at even
+distances along the run then meet their neighbours among them, unless they have met before, so that the whole climb
+is rated by more than a chain of small steps.
 """
 
 import dataclasses
@@ -67,17 +68,18 @@ class Ladder:
         """Play what is due for the agent of `iteration`; its match with UCT comes first.
 
         `earlier` has the parameters of agents by iteration and may read them when asked; those of `iteration` and
-        after are not looked at. In the end an agent that cannot be read is left out, and a line says so.
+        after are not looked at. An agent that cannot be read is left out, and a line says so.
         """
-        agents = self._read(earlier, _rungs([step for step in earlier if step < iteration], final=final))
-        agents[iteration] = params
-        rungs = [self._agent(step, agents[step]) for step in sorted(agents)]
-        newest, uct = rungs[-1], self._uct()
+        line = [*sorted(step for step in earlier if step < iteration), iteration]
+        agents = self._read(earlier, _rungs(line, final=final)) | {iteration: params}
+        entrants = {step: self._agent(step, agents[step]) for step in agents}
+        newest, uct = entrants[iteration], self._uct()
 
         pairs = [(newest, uct, self.config.final_matches if final else 1)]
-        pairs += [(upper, lower, 1) for lower, upper in itertools.pairwise(rungs)]
+        met = set(itertools.pairwise(line[:-1]))  # each of them met the one before it when it was the newest
+        rungs = itertools.pairwise(sorted(agents))
+        pairs += [(entrants[upper], entrants[lower], 1) for lower, upper in rungs if (lower, upper) not in met]
         if final:
-            pairs += [(rung, uct, 1) for rung in rungs[:-1]]
             pairs += [(newest, Entrant(name="random", player=Random(self.env)), 1)]
         return [
             Match(
@@ -121,12 +123,10 @@ class Ladder:
         return arena.count(np.concatenate(jax.device_get(scores)))
 
 
-def _rungs(earlier: list[int], *, final: bool) -> list[int]:
-    """Choose the agents that the newest one joins: the last one, in the end a few at even distances."""
-    if not final:
-        return sorted(earlier)[-1:]
-    places = np.linspace(0, len(earlier), min(RUNGS, len(earlier) + 1))[:-1]  # the last place is the newest agent's
-    return [sorted(earlier)[round(place)] for place in places]
+def _rungs(line: list[int], *, final: bool) -> list[int]:
+    """Choose who joins the newest agent, the last in line: the one before it, in the end a few at even distances."""
+    places = np.linspace(0, len(line) - 1, min(RUNGS, len(line))) if final else np.arange(len(line))[-2:]
+    return [line[round(place)] for place in places[:-1]]
 
 
 def ratings(lines: Iterable[Mapping[str, Any]]) -> dict[str, Rating]:

@@ -33,7 +33,7 @@ def test_debug_trains_from_the_command_line_and_answers(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout  # plain lines in a pipe
     folder = tmp_path / "debug"
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert [line.get("iteration") for line in lines] == [1, 2, None]
+    assert [line.get("iteration") for line in lines] == [1, 2, 2, 2]  # two iterations, two matches
     assert json.loads((folder / "config.json").read_text())["config"]["evaluate_every"] == 0
     assert (folder / "checkpoints" / "000002" / "manifest.json").exists()
 

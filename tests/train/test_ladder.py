@@ -76,16 +76,14 @@ def test_the_end_has_a_long_match_and_a_ladder(capsys: pytest.CaptureFixture[str
         ("agent 5", "agent 1", 8),
         ("agent 8", "agent 5", 8),
         ("agent 10", "agent 8", 8),
-        ("agent 1", "uct 4", 8),
-        ("agent 5", "uct 4", 8),
-        ("agent 8", "uct 4", 8),
         ("agent 10", "random", 8),
     ]
     assert capsys.readouterr().out == "Agent 3 plays no match: it was never finished.\n"
     assert kept.read == {1, 5, 8}
-    rated = ladder.ratings([match.to_json() for match in matches])
+    run = [match for step in range(1, 10) for match in measure(step, Kept(*range(1, step)), final=False)]
+    rated = ladder.ratings([match.to_json() for match in run + matches])
     assert rated["uct 4"] == elo.Rating(elo=0, low=0, high=0)
-    assert set(rated) == {"uct 4", "random", "agent 1", "agent 5", "agent 8", "agent 10"}
+    assert set(rated) == {"uct 4", "random", *(f"agent {step}" for step in range(1, 11))}
     assert rated["random"].elo < rated["agent 1"].elo < rated["agent 5"].elo < rated["agent 10"].elo
 
 
@@ -93,11 +91,9 @@ def test_a_first_evaluation_may_be_the_last() -> None:
     assert pairs(measure(1, {}, final=True)) == [("agent 1", "uct 4", 16), ("agent 1", "random", 8)]
 
 
-def test_few_agents_all_stand_on_the_ladder() -> None:
-    kept = (4, 8, 12)
-    matches = measure(16, Kept(*kept), final=True)
-    assert [second for first, second, _ in pairs(matches) if first == "agent 16"] == ["uct 4", "agent 12", "random"]
-    assert all((f"agent {step}", "uct 4", 8) in pairs(matches) for step in kept)
+def test_neighbours_who_met_in_the_run_do_not_meet_again() -> None:
+    expected = [("agent 16", "uct 4", 16), ("agent 16", "agent 12", 8), ("agent 16", "random", 8)]
+    assert pairs(measure(16, Kept(12, 4, 8), final=True)) == expected
 
 
 def test_games_of_one_evaluation_are_not_the_same_games_again() -> None:

@@ -47,8 +47,14 @@ def test_debug_runs_through_and_measures(results: list[Result]) -> None:
     result = results[0]
     assert result.iterations == 2 and result.score is not None and result.score.games == 16
     lines = metrics(result)
-    assert [line["iteration"] for line in lines if "iteration" in line] == [1, 2]
-    assert [line["wins"] + line["draws"] + line["losses"] for line in lines if "score" in line] == [8, 16]
+    assert [line["iteration"] for line in lines if "loss" in line] == [1, 2]
+    matches = [line for line in lines if line.get("kind") == "match"]
+    assert [(line["first"], line["second"], line["wins"] + line["draws"] + line["losses"]) for line in matches] == [
+        ("agent 1", "uct 4", 8),
+        ("agent 2", "uct 4", 16),
+        ("agent 2", "agent 1", 8),
+        ("agent 2", "random", 8),
+    ]
     assert all(np.isfinite(line["loss"]) and line["skipped_updates"] == 0 for line in lines if "loss" in line)
 
 
