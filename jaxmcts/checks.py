@@ -83,7 +83,8 @@ def batch_size(state: PyTree) -> int:
         )
     if shapes[0][0] == 0:
         raise ValueError("`state` has batch size 0, expected at least one row.")
-    return int(shapes[0][0])
+    size: int = shapes[0][0]  # or a symbol, where `jax.export` traces for every batch size at once
+    return size
 
 
 def pair(given: Any, name: str, expected: str) -> tuple[Any, Any]:

@@ -76,7 +76,7 @@ def simulations(
     shape = tree.batch_size, tree.capacity
     chunk = _chunk_size(tree.batch_size, tree.num_actions)
     longest = tree.batch_size * min(max_depth, tree.capacity - 1)
-    path = jnp.broadcast_to(tree.flags[:1] * 0, (-(-longest // chunk) * chunk,))
+    path = jnp.broadcast_to(tree.flags[:1] * 0, (longest + chunk,))  # a chunk may begin at the last place
     line = _Line(tree=in_line(tree), capacity=tree.capacity)
     if refill and not isinstance(rules.select, Live):
         line = _refill(line, rules.select)
@@ -331,4 +331,4 @@ def _refill(line: _Line, select: Partial) -> _Line:
 def _chunk_size(batch_size: int, num_actions: int) -> int:
     """Nodes evaluated at once by `_refresh`: enough to pay for an iteration, few enough to stay in a CPU's cache."""
     most = max(128, 8192 // num_actions) if jax.default_backend() == "cpu" else 2 * batch_size
-    return max(16, min(2 * batch_size, most))
+    return jax.core.max_dim(16, jax.core.min_dim(2 * batch_size, most))

@@ -1,7 +1,7 @@
 """A trained agent: the network's parameters together with the search that plays with them.
 
-`agent = train.load_agent("runs/connect_four")` brings one back, and `action, output = agent(state, key)` asks it
-about a batch of states; `output` is that of the search, with the value and the weights of all moves. For one
+`agent = train.load_agent("runs/connect_four")` brings one back, and `action, output = agent(state)` asks it about
+one state or a batch; `output` is that of the search, with the value and the weights of all moves. For one
 position on the command line: `python -m train.agent runs/connect_four 3 2`, with the moves so far.
 """
 
@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import envs
 import envs.render
 from envs.base import is_finished
+from jaxmcts import PolicyOutput
 from jaxmcts.model import Env
 from train import checkpoint, run_folder, search
 from train.config import Config
@@ -35,31 +36,53 @@ class Agent:
     params: Params
     step: int  # iterations it was trained for
 
-    def __call__(self, state: Any, key: jax.Array) -> tuple[jax.Array, Any]:
-        """Choose a move in each position of a batch: `action [B]` and the search's output.
+    def __call__(self, state: Any, key: jax.Array | None = None) -> tuple[jax.Array, PolicyOutput]:
+        """Choose a move in one position or in each of a batch: the action, `[]` or `[B]`, and the search's output.
 
-        Where a game is finished the action is 0, and `output.flags` say so.
+        For one position the output has no batch axis either, except `output.tree`, which stays a batch of one, as
+        all that reads trees wants it (`jaxmcts.view`). Where a game is finished the action is 0, and
+        `output.flags` say so. The agent does not draw its moves: `key` matters in games of chance alone.
+        Every new batch size is compiled once.
         """
-        output = self._search(self.params, key, state)
+        key = jax.random.key(0) if key is None else key
+        if jnp.ndim(state.to_play) > 0:
+            output = self._search(self.params, key, state)
+            return output.action, output
+        output = self._search(self.params, key, jax.tree.map(lambda x: jnp.asarray(x)[None], state))
+        fields = ("action", "action_weights", "value", "flags")
+        output = dataclasses.replace(output, **{name: getattr(output, name)[0] for name in fields})
         return output.action, output
 
     @functools.cached_property
-    def _search(self) -> Any:
+    def _search(self) -> search.Policy:
         return jax.jit(search.make_policy(self.env, make_network(self.env, self.config), self.config))
 
 
-def load_agent(run: str | Path) -> Agent:
-    """Load the newest sound agent of a run's folder, for example `load_agent("runs/connect_four")`.
+def load_agent(run: str | Path, *, iteration: int | None = None, num_simulations: int | None = None) -> Agent:
+    """Load an agent that a run kept: the newest sound one, or that of an iteration.
 
-    Raises `ValueError` if the folder is no run, `CheckpointError` if it holds no agent that can be used.
+    A run keeps one at each evaluation: `load_agent("runs/connect_four", iteration=12)`. `num_simulations` replaces
+    the config's `agent_num_simulations`. Where the newest is damaged, the one before is taken and a line says why.
+    Raises `ValueError` if the folder is no run or keeps no agent of that iteration, `CheckpointError` if the agent
+    is damaged or none is sound.
     """
     folder = Path(run)
     settings = run_folder.read_config(folder)
+    if num_simulations is not None:
+        settings = dataclasses.replace(settings, agent_num_simulations=num_simulations)
     env = envs.make(settings.game)
-    network = make_network(env, settings)
-    template = jax.eval_shape(network.init, jax.random.key(0))
-    step, params = checkpoint.load(folder / run_folder.AGENTS, template)
-    return Agent(env=env, config=settings, params=params, step=step)
+    template = jax.eval_shape(make_network(env, settings).init, jax.random.key(0))
+    agents = folder / run_folder.AGENTS
+    kept = sorted(checkpoint.steps(agents))
+    if not kept:
+        raise ValueError(f"The run {str(run)!r} keeps no agent yet: it keeps one at each evaluation and at its end.")
+    if iteration is None:
+        iteration, params = checkpoint.load(agents, template)
+    elif iteration in kept:
+        params = checkpoint.load_step(agents, iteration, template)
+    else:
+        raise ValueError(f"`iteration` is {iteration}, but {str(run)!r} keeps agents of {kept}: choose one of them.")
+    return Agent(env=env, config=settings, params=params, step=iteration)
 
 
 def answer(agent: Agent, moves: Sequence[int]) -> str:
@@ -76,9 +99,9 @@ def answer(agent: Agent, moves: Sequence[int]) -> str:
     board = envs.render.to_text(agent.env, state)
     if is_finished(state):
         return board
-    action, output = agent(jax.tree.map(lambda x: x[None], state), jax.random.key(0))
-    weights = " ".join(f"{weight:.2f}" for weight in output.action_weights[0])
-    return f"{board}\n\nThe agent plays {action[0]}, expects {output.value[0]:+.2f}; weights of the moves: {weights}"
+    action, output = agent(state)
+    weights = " ".join(f"{weight:.2f}" for weight in output.action_weights)
+    return f"{board}\n\nThe agent plays {action}, expects {output.value:+.2f}; weights of the moves: {weights}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,73 +1,19 @@
-"""Matches between two players, wholly inside `jax.jit`, and what their results say.
+"""The arena: what the score of a match says, and the command that plays one.
 
-Every opening is played twice, once from each side, so that a good opening favours nobody. Results are
-booked for the first player, whatever its seat, from the sign of all it earned.
+`python -m train.arena runs/connect_four uct:100` plays an agent against UCT; `match.py` has the playing.
+Nothing here imports JAX before a match is played.
 """
 
+import argparse
 import dataclasses
+import inspect
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
-import jaxmcts
-from envs.base import is_finished, select
-from jaxmcts.model import Env, PyTree
-from train.selfplay import opening
-
-# player(params, key, state [B]) -> action [B]
-Player = Callable[[PyTree, jax.Array, Any], jax.Array]
-
-
-def play(
-    players: tuple[Player, Player], params: PyTree, key: jax.Array, *, env: Env, games: int, opening_plies: int
-) -> jax.Array:
-    """Play `games` games to their ends: the first player's scores `[games]`, 1 won, 0.5 drawn, 0 lost.
-
-    `params` go to both players. Openings are 0 to `opening_plies` random moves. Row i and row i + games / 2
-    share an opening; the first player has seat 0 in the first half. Undecided games count as draws.
-
-    In each round each player moves in those games where it is to move, so both searches are always full,
-    where seats alternate; players who move twice in a row only wait for a round. A finished game is frozen.
-    """
-    if games % 2:
-        raise ValueError(f"`games` is {games}, expected an even number: every opening is played twice.")
-    opening_key, rounds_key = jax.random.split(key)
-    opening_keys = jax.random.split(opening_key, games // 2)
-    openings, _ = jax.vmap(lambda key: opening(key, env, opening_plies))(opening_keys)
-    state = jax.tree.map(lambda x: jnp.concatenate([x, x]), openings)
-    seat = jnp.repeat(jnp.arange(2), games // 2)  # of the first player
-
-    def running(carry: tuple[jax.Array, Any, jax.Array]) -> jax.Array:
-        return ~jnp.all(is_finished(carry[1]))
-
-    def play_round(carry: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
-        number, state, earned = carry
-        for which, player in enumerate(players):
-            turn_key = jax.random.fold_in(jax.random.fold_in(rounds_key, number), which)
-            search_key, step_key = jax.random.split(turn_key)
-            action = player(params, search_key, state)
-            after = jax.vmap(env.step)(state, action, jax.random.split(step_key, games))
-            moves = (state.to_play == seat ^ which) & ~is_finished(state)
-            state = jax.vmap(select)(moves, after, state)
-            earned += jnp.where(moves, after.rewards[jnp.arange(games), seat], 0)
-        return number + 1, state, earned
-
-    _, _, earned = jax.lax.while_loop(running, play_round, (jnp.int32(0), state, jnp.zeros(games)))
-    return (jnp.sign(earned) + 1) / 2
-
-
-def uct_player(env: Env, num_simulations: int) -> Player:
-    """The yardstick: plain UCT with one random rollout per leaf; needs no parameters."""
-    model = jaxmcts.model_from_env(env, jaxmcts.rollout_evaluator(env, 1))
-
-    def choose(params: PyTree, key: jax.Array, state: Any) -> jax.Array:
-        del params
-        return jaxmcts.uct_policy((), key, state, model, num_simulations=num_simulations).action
-
-    return choose
+from train import elo
+from train.config import Config
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,6 +53,69 @@ class Score:
 
 
 def count(scores: Any) -> Score:
-    """Count the scores of `play`."""
+    """Count the scores of `match.play`."""
     wins, draws, losses = (int((scores == points).sum()) for points in (1.0, 0.5, 0.0))
     return Score(wins=wins, draws=draws, losses=losses)
+
+
+PLAYERS = """players:
+  runs/connect_four         the newest agent of a run
+  runs/connect_four@12      its agent of iteration 12
+  runs/connect_four@12:200  that one with 200 simulations a move (or runs/connect_four:200)
+  uct:100                   UCT with 100 rollouts a move
+  random                    a random legal move"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play a match between two players, every random opening from both sides, and tell the first one's score."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.arena",
+        description=inspect.getdoc(main),
+        epilog=PLAYERS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("first", help="a player, see below; the score is in its view")
+    parser.add_argument("second", help="the other player")
+    parser.add_argument("--games", type=int, default=128, help="even, at least 2 (128)")
+    parser.add_argument("--seed", type=int, default=0, help="of the openings and the players (0)")
+    parser.add_argument("--game", help="needed where neither player is an agent, such as connect_four")
+    parser.add_argument(
+        "--opening-plies",
+        type=int,
+        default=Config.arena_opening_plies,
+        help=f"each opening has 0 to this many random moves ({Config.arena_opening_plies})",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        Config(match_games=given.games, seed=given.seed, arena_opening_plies=given.opening_plies)  # checks them
+        print(_answer(given))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _answer(given: argparse.Namespace) -> str:
+    import jax
+
+    from train import match, players
+
+    env, entrants = players.load((given.first, given.second), given.game)
+    scores = match.play(
+        (entrants[0].player, entrants[1].player),
+        (entrants[0].params, entrants[1].params),
+        jax.random.key(given.seed),
+        env=env,
+        games=given.games,
+        opening_plies=given.opening_plies,
+    )
+    score = count(jax.device_get(scores))
+    low, high = (elo.difference(end) for end in score.interval())
+    return (
+        f"{entrants[0].name} against {entrants[1].name}: {score}\n"
+        f"Elo difference {elo.difference(score.mean):+.0f} (95 % interval {low:+.0f} to {high:+.0f})"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,9 +8,8 @@ import dataclasses
 from pathlib import Path
 
 import jax
-import numpy as np
 
-from train import arena, checkpoint, messages, metrics, run_folder, run_state
+from train import checkpoint, messages, metrics, run_folder, run_state
 from train import stages as training_stages
 from train.arena import Score
 from train.config import Config
@@ -145,11 +144,10 @@ def _learn(
 def _evaluate(
     stages: Stages, folder: Path, params: Params, key: jax.Array, status: Status, final: bool, log: Log
 ) -> Score:
-    """Keep the agent as it is and play it against UCT: one match, or all of them at the end."""
-    config = stages.config
-    checkpoint.save(folder / run_folder.AGENTS, status.played, params)
-    keys = [jax.random.fold_in(key, number) for number in range(config.final_matches if final else 1)]
-    score = arena.count(np.concatenate([stages.match(params, key) for key in keys]))
-    opponent = f"uct {config.opponent_num_simulations}"
-    log.match(metrics.match(status, f"agent {status.played}", opponent, score, final=final))
-    return score
+    """Keep the agent as it is and play the matches that are due; returns its score against UCT."""
+    agents = folder / run_folder.AGENTS
+    checkpoint.save(agents, status.played, params)
+    matches = stages.ladder.measure(params, status.played, checkpoint.Saved(agents, params), key, final=final)
+    for match in matches:
+        log.match(match.to_json() | {"minutes": status.minutes})
+    return matches[0].score

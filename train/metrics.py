@@ -1,4 +1,4 @@
-"""What a run reports in numbers: one record per iteration and one per match, each a line of `metrics.jsonl`."""
+"""What an iteration reports in numbers: a record that becomes a line of `metrics.jsonl`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from train.arena import Score
 from train.config import Config
 from train.run_state import Status
 from train.selfplay import Trajectory
@@ -25,23 +24,6 @@ def iteration(status: Status) -> dict[str, Any]:
         **counters,  # of the whole run, not of this iteration
         **_means(status.losses),
         "seconds": {name: round(value, 3) for name, value in status.seconds.items()},
-    }
-
-
-def match(status: Status, first: str, second: str, score: Score, *, final: bool) -> dict[str, Any]:
-    """Describe a match of the iteration in progress in the view of `first`."""
-    low, high = score.interval()
-    return {
-        "kind": "match",
-        "iteration": status.played,
-        "minutes": status.minutes,
-        "first": first,
-        "second": second,
-        **vars(score),
-        "score": score.mean,
-        "low": low,
-        "high": high,
-        "final": final,
     }
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import jax
 
 import envs
-from train import arena, learner, replay, search, selfplay, targets
+from train import learner, replay, search, selfplay, targets
 from train.config import Config
+from train.ladder import Ladder
 from train.learner import Learner
 from train.network import Network, make_network
 from train.replay import Replay
@@ -28,7 +29,7 @@ class Stages:
     play: Callable[[Any, Games, jax.Array], tuple[Games, Trajectory]]
     store: Callable[[Replay, Trajectory], Replay]
     update: Callable[[Learner, Replay, jax.Array], tuple[Learner, dict[str, jax.Array]]]
-    match: Callable[[Any, jax.Array], jax.Array]  # (params, key) -> scores [match_games] of the agent
+    ladder: Ladder
 
 
 def build(config: Config) -> Stages:
@@ -38,7 +39,6 @@ def build(config: Config) -> Stages:
         raise ValueError(f"`game` {config.game!r} has {env.num_players} players, expected 2.")
     network = make_network(env, config)
     optimizer = learner.make_optimizer(config)
-    best = search.make_policy(env, network, config)
     play = functools.partial(
         selfplay.play,
         env=env,
@@ -63,20 +63,13 @@ def build(config: Config) -> Stages:
         value_weight=config.value_weight,
         average_decay=config.average_decay,
     )
-    match = functools.partial(
-        arena.play,
-        (lambda *inputs: best(*inputs).action, arena.uct_player(env, config.opponent_num_simulations)),
-        env=env,
-        games=config.match_games,
-        opening_plies=config.arena_opening_plies,
-    )
     return Stages(
         config=config,
         start=jax.jit(functools.partial(_start, env=env, network=network, optimizer=optimizer, config=config)),
         play=jax.jit(play, donate_argnums=1),
         store=jax.jit(lambda ring, trajectory: replay.add(ring, make_samples(trajectory)), donate_argnums=0),
         update=jax.jit(update, donate_argnums=0),
-        match=jax.jit(match),
+        ladder=Ladder(env=env, config=config),
     )
 
 

@@ -1,0 +1,145 @@
+"""Which matches are played to measure a run, and the ratings that follow from them.
+
+At each evaluation the newest agent meets UCT, the yardstick, and the agent before it. At the end the match with
+UCT is a long one, for that score is the run's result, and the agent also meets random play. A few agents at even
+distances along the run then meet their neighbours among them, unless they have met before, so that the whole climb
+is rated by more than a chain of small steps.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmcts.model import Env
+from train import arena, elo, match
+from train.arena import Score
+from train.checkpoint import CheckpointError
+from train.config import Config
+from train.elo import Rating
+from train.network import Params
+from train.players import Entrant, Random, Trained, Uct
+
+RUNGS = 5  # agents of the ladder at the end, at most
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Match:
+    """Who met whom in an evaluation, and how `first` did."""
+
+    iteration: int
+    first: str  # "agent 12": that of iteration 12; "uct 100"; "random"
+    second: str
+    score: Score
+    final: bool  # played at the end of the run
+
+    def to_json(self) -> dict[str, Any]:
+        """Make the line of `metrics.jsonl`."""
+        low, high = self.score.interval()
+        return {
+            "kind": "match",
+            "iteration": self.iteration,
+            "first": self.first,
+            "second": self.second,
+            **dataclasses.asdict(self.score),
+            "score": self.score.mean,
+            "low": low,
+            "high": high,
+            "final": self.final,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.first} against {self.second}: {self.score}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """Plays the matches of a run, each of `config.match_games` games."""
+
+    env: Env
+    config: Config
+
+    def measure(
+        self, params: Params, iteration: int, earlier: Mapping[int, Params], key: jax.Array, *, final: bool
+    ) -> list[Match]:
+        """Play what is due for the agent of `iteration`; its match with UCT comes first.
+
+        `earlier` has the parameters of agents by iteration and may read them when asked; those of `iteration` and
+        after are not looked at. An agent that cannot be read is left out, and a line says so.
+        """
+        line = [*sorted(step for step in earlier if step < iteration), iteration]
+        agents = self._read(earlier, _rungs(line, final=final)) | {iteration: params}
+        entrants = {step: self._agent(step, agents[step]) for step in agents}
+        newest, uct = entrants[iteration], self._uct()
+
+        pairs = [(newest, uct, self.config.final_matches if final else 1)]
+        met = set(itertools.pairwise(line[:-1]))  # each of them met the one before it when it was the newest
+        rungs = itertools.pairwise(sorted(agents))
+        pairs += [(entrants[upper], entrants[lower], 1) for lower, upper in rungs if (lower, upper) not in met]
+        if final:
+            pairs += [(newest, Entrant(name="random", player=Random(self.env)), 1)]
+        return [
+            Match(
+                iteration=iteration,
+                first=first.name,
+                second=second.name,
+                score=self._play(first, second, jax.random.fold_in(key, number), repeats),
+                final=final,
+            )
+            for number, (first, second, repeats) in enumerate(pairs)
+        ]
+
+    def _agent(self, iteration: int, params: Params) -> Entrant:
+        return Entrant(name=f"agent {iteration}", player=Trained(self.env, self.config), params=params)
+
+    def _uct(self) -> Entrant:
+        rollouts = self.config.opponent_num_simulations
+        return Entrant(name=f"uct {rollouts}", player=Uct(self.env, rollouts))
+
+    def _read(self, earlier: Mapping[int, Params], steps: list[int]) -> dict[int, Params]:
+        read = {}
+        for step in steps:
+            try:
+                read[step] = earlier[step]
+            except CheckpointError as error:
+                print(f"Agent {step} plays no match: {error}.")
+        return read
+
+    def _play(self, first: Entrant, second: Entrant, key: jax.Array, repeats: int) -> Score:
+        scores = [
+            match.play(
+                (first.player, second.player),
+                (first.params, second.params),
+                jax.random.fold_in(key, number),
+                env=self.env,
+                games=self.config.match_games,
+                opening_plies=self.config.arena_opening_plies,
+            )
+            for number in range(repeats)
+        ]
+        return arena.count(np.concatenate(jax.device_get(scores)))
+
+
+def _rungs(line: list[int], *, final: bool) -> list[int]:
+    """Choose who joins the newest agent, the last in line: the one before it, in the end a few at even distances."""
+    places = np.linspace(0, len(line) - 1, min(RUNGS, len(line))) if final else np.arange(len(line))[-2:]
+    return [line[round(place)] for place in places[:-1]]
+
+
+def ratings(lines: Iterable[Mapping[str, Any]]) -> dict[str, Rating]:
+    """Rate all players of a run by the lines of its `metrics.jsonl`, UCT being 0; empty if there was no match.
+
+    Every match counts alike, whenever it was played: an agent is the same player in all of them.
+    """
+    results = [
+        (line["first"], line["second"], Score(wins=line["wins"], draws=line["draws"], losses=line["losses"]))
+        for line in lines
+        if line.get("kind") == "match"
+    ]
+    if not results:
+        return {}
+    anchor = next(name for first, second, _ in results for name in (first, second) if name.startswith("uct "))
+    return elo.fit(results, anchor=anchor)
