@@ -72,10 +72,11 @@ def _definition(network: Network) -> Any:
 
 class _Layers(nnx.Module):
     def __init__(self, shape: Network, rngs: nnx.Rngs):
+        layer: Any = nnx.Linear
+        self.input_shape: tuple[int, ...] = (math.prod(shape.observation_shape),)
         if shape.kind == "convolutions":
-            self.input_shape, layer = shape.observation_shape, functools.partial(nnx.Conv, kernel_size=(3, 3))
-        else:
-            self.input_shape, layer = (math.prod(shape.observation_shape),), nnx.Linear
+            layer = functools.partial(nnx.Conv, kernel_size=(3, 3))
+            self.input_shape = shape.observation_shape
         *board, inputs = self.input_shape
         cells = math.prod(board)
         counts = [inputs] + [shape.channels] * (shape.blocks - 1)

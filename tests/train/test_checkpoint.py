@@ -26,7 +26,7 @@ def trained(seed: int = 0, width: int = 256) -> Learner:
 def _trained(key: jax.Array, width: int) -> Learner:
     params = {"layers": {0: {"kernel": jax.random.normal(key, (width, 8)), "bias": jnp.ones(8)}}}
     _, opt_state = OPTIMIZER.update(params, OPTIMIZER.init(params), params)
-    return Learner(params=params, opt_state=opt_state, updates=jnp.int32(1))
+    return Learner(params=params, average=None, opt_state=opt_state, updates=jnp.int32(1))
 
 
 def shapes(tree: Any) -> Any:

@@ -160,6 +160,19 @@ def test_loss_is_a_mean_over_rows() -> None:
     jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-5), gradient(once), gradient(twice))
 
 
+def test_moves_that_are_illegal_everywhere_are_not_learned() -> None:
+    """A column that is full in every position: nothing pushes its logit, and it gets no probability."""
+    batch = learner.observe(ENV, positions(16))
+    mask = batch.legal_action_mask.at[:, 3].set(False)
+    weights = jnp.where(mask, batch.action_weights, 0)
+    batch = dataclasses.replace(batch, legal_action_mask=mask, action_weights=weights / weights.sum(1, keepdims=True))
+    state, _ = start(CONFIG)
+    gradient = jax.jit(jax.grad(lambda params: learner.loss(params, batch, NETWORK, 1.0)[0]))(state.params)
+    kernel = np.asarray(gradient["policy"]["kernel"])
+    np.testing.assert_array_equal(kernel[:, 3], 0)
+    assert (np.abs(kernel).max(axis=0) > 0).tolist() == [True] * 3 + [False] + [True] * 3
+
+
 def test_only_kernels_decay() -> None:
     params = {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}
     optimizer = learner.make_optimizer(Config(learning_rate=0.1, weight_decay=0.5))

@@ -128,14 +128,18 @@ def test_no_opening_is_used_twice() -> None:
 
 def test_a_pool_serves_many_moves() -> None:
     """Three of eight games end at each move: they get the next ones of the pool, and at last those of another."""
-    pool = selfplay._Pool(games=jnp.arange(8), used=jnp.int32(8))
-    draws = iter([jnp.arange(10, 18), jnp.arange(20, 28)])
+
+    def numbered(first: int) -> Games:
+        return Games(state=jnp.arange(first, first + 8), ply=jnp.zeros(8, jnp.int32))
+
+    pool = selfplay._Pool(games=numbered(0), used=jnp.int32(8))
+    draws = iter([numbered(10), numbered(20)])
     wanted = jnp.array([False, True, False, False, True, True, False, False])
     taken = []
     with jax.disable_jit():
         for _ in range(4):
             pool, games = selfplay._take(pool, wanted, lambda: next(draws))
-            taken.append(games[wanted].tolist())
+            taken.append(games.state[wanted].tolist())
     assert taken == [[10, 11, 12], [13, 14, 15], [20, 21, 22], [23, 24, 25]]
 
 

@@ -104,12 +104,10 @@ def test_a_game_shorter_than_the_steps_gives_its_result() -> None:
     assert result == [1, -1, 1, -1, 1]
 
 
-def by_definition(
-    reward: np.ndarray, discount: np.ndarray, next_value: np.ndarray, done: np.ndarray,
-    t: int, td_lambda: float, td_steps: int,
-) -> float:  # fmt: skip
-    """The weighted mean of n-step returns of one game (Sutton and Barto 2018, equations 7.1 and 12.9)."""
-    last = t + int(np.argmax(done[t:])) if done[t:].any() else len(reward) - 1  # of the moves that belong together
+def by_definition(t: int, game: tuple[np.ndarray, ...], td_lambda: float, td_steps: int) -> float:
+    """The weighted mean of n-step returns in one row of games (Sutton and Barto 2018, equations 7.1 and 12.9)."""
+    reward, discount, next_value, done = game
+    last = t + int(np.argmax(done[t:])) if done[t:].any() else len(reward) - 1  # move of this game in the segment
     most = min(last - t + 1, td_steps or len(reward))
 
     def after(n: int) -> float:
@@ -132,9 +130,6 @@ def test_returns_are_those_of_the_definition(td_lambda: float, td_steps: int) ->
     discount = np.where(decided, 0, rng.choice([-1.0, 1.0, -0.9], shape)).astype(np.float32)
     reward, next_value = rng.uniform(-1, 1, (2, *shape)).astype(np.float32)
     result = targets.returns(reward, discount, next_value, done, td_lambda=td_lambda, td_steps=td_steps)
-    columns = [x.astype(float).T for x in (reward, discount, next_value)]
-    expected = [
-        [by_definition(*row, over, t, td_lambda, td_steps) for t in range(12)]
-        for *row, over in zip(*columns, done.T, strict=True)
-    ]
-    np.testing.assert_allclose(result, np.transpose(expected), atol=1e-5)
+    rows = list(zip(reward.T, discount.T, next_value.T, done.T, strict=True))
+    expected = [[by_definition(t, row, td_lambda, td_steps) for row in rows] for t in range(12)]
+    np.testing.assert_allclose(result, expected, atol=1e-5)
