@@ -10,6 +10,7 @@ from envs.base import BoardGame, State, Symmetry, auto_reset
 from envs.check import ContractError, check_env
 from envs.connect_four import ConnectFour
 from envs.hex import Hex
+from envs.picture import to_svg
 from envs.render import from_text, to_text
 from envs.tic_tac_toe import TicTacToe
 from envs.time_limit import TimeLimit
@@ -28,6 +29,7 @@ __all__ = [
     "from_text",
     "make",
     "names",
+    "to_svg",
     "to_text",
 ]
 

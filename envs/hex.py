@@ -137,7 +137,7 @@ class Hex(base.BoardGame):
     def arrange(self, planes: np.ndarray, to_play: int) -> base.State:
         # Stones come in the order of their cells: any order gives the same labels.
         owners = jnp.select([planes[..., 0], planes[..., 1]], [to_play, 1 - to_play], -1).reshape(-1)
-        mover = 1 - to_play
+        mover = jnp.asarray(1 - to_play, jnp.int32)
 
         def place(cell: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             stones, won = carry

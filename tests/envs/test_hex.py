@@ -54,11 +54,16 @@ def test_winning_first_moves(size: int) -> None:
     """An exact solver over bit masks; which stones win is asked of the game, for every set of cells."""
     joined = [_joined(size, player) for player in (0, 1)]
     cells = [1 << cell for cell in range(size * size)]
+    middle_first = sorted(cells, key=lambda cell: abs(cell.bit_length() - (size * size + 1) / 2))
 
     @functools.cache
     def wins(mine: int, theirs: int, player: int) -> bool:
-        moves = [cell for cell in cells if not (mine | theirs) & cell]
-        return any(joined[player][mine | move] or not wins(theirs, mine | move, 1 - player) for move in moves)
+        free = [cell for cell in middle_first if not (mine | theirs) & cell]
+        if any(joined[player][mine | move] for move in free):
+            return True
+        # Whatever the other player wins with has to be taken from them first.
+        threats = [move for move in free if joined[1 - player][theirs | move]]
+        return any(not wins(theirs, mine | move, 1 - player) for move in threats or free)
 
     drawing = "".join(WINNING_FIRST_MOVES[size].split())
     assert "".join(".W"[not wins(0, cell, 1)] for cell in cells) == drawing
