@@ -1,0 +1,375 @@
+"""The report of a run: one page that needs nothing from outside and tells what was trained, how and how well.
+
+`python -m train.report RUN` writes `report.html` into the folder of a run. This module says what stands on the
+page, `report.html.jinja` how it looks, `charts` draws and `showcase` lets the agent play. A run that has only
+begun has a report too: it says what is missing.
+"""
+
+import argparse
+import dataclasses
+import inspect
+import math
+import re
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jinja2
+from markupsafe import Markup
+
+import envs
+from train import charts, checkpoint, elo, run_folder, showcase
+from train import record as run_record
+from train.agent import Agent, load_agent
+from train.charts import Line
+from train.config import Config
+from train.presets import PRESETS
+from train.record import Fields, Record, number
+
+REPORT = "report.html"
+_TEMPLATE = "report.html.jinja"
+_FILES = {
+    run_folder.CONFIG: "the configuration, the machine and the versions",
+    run_folder.METRICS: "the numbers behind this page, one JSON object a line",
+    run_folder.CHECKPOINTS: "all that is needed to go on with the run",
+    "agents": "the agents that were measured",
+    "tensorboard": "the curves, for TensorBoard",
+}
+
+
+def write(folder: str | Path, agent: Agent | None = None, *, search: bool = True) -> Path:
+    """Write the report of a run into its folder and return its path; a report that is there is replaced.
+
+    `agent` is the one to show, else the newest in the folder. Without `search` no agent is asked anything: the
+    sample game and the map of first moves are left out, and writing takes about a second.
+    Raises `ValueError` if the folder is no run.
+    """
+    record = run_record.read(Path(folder))
+    missing = _missing(record)
+    games: dict[str, Any] = {"game": None, "opening": None}
+    if search:
+        try:
+            games = _games(agent or load_agent(record.folder), jax.random.key(record.config.seed))
+        except checkpoint.CheckpointError:
+            missing.append("No agent has been saved yet, so there is no sample game.")
+    path = record.folder / REPORT
+    part = path.with_name(REPORT + ".part")
+    part.write_text(_render(_page(record) | games | {"missing": missing}), encoding="utf-8")
+    part.replace(path)
+    return path
+
+
+def _render(page: Mapping[str, Any]) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(_TEMPLATE).render(page)
+
+
+def _page(record: Record) -> dict[str, Any]:
+    """Gather all of the page that needs no agent."""
+    ratings = elo.ratings(record.matches) if record.matches else {}
+    preset, command = _command(record.config)
+    return {
+        "name": record.folder.resolve().name,
+        "config": record.config,
+        "title": _game_name(record.config.game),
+        "iterations": record.iteration,
+        "duration": _duration(record.minutes),
+        "machine": _machine(record),
+        "verdict": record.verdict and _match(record.verdict),
+        "rating": record.verdict and ratings.get(record.verdict["first"]),
+        "strength": _strength(record, ratings),
+        "finals": [_match(line) for line in record.finals],
+        "learning": _learning(record),
+        "effort": _effort(record),
+        "preset": preset,
+        "command": command,
+        "fields": _fields(record.config, PRESETS[preset]()),
+        "facts": list(_facts(record.about)),
+        "files": [(name, what) for name, what in _FILES.items() if (record.folder / name).exists()],
+    }
+
+
+def _missing(record: Record) -> list[str]:
+    missing = []
+    if not record.finals:
+        missing.append(
+            f"The run has not finished: {record.iteration} of {record.config.iterations} iterations are done. "
+            "It is going on or was interrupted; this is how far it came."
+        )
+    if not record.matches:
+        missing.append("No match has been played yet, so nothing is known of the agent's strength.")
+    if record.unread:
+        missing.append(f"{record.unread} lines of {run_folder.METRICS} cannot be read and are left out.")
+    return missing
+
+
+# Curves.
+
+
+def _strength(record: Record, ratings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Draw the strength of the agents over the minutes: their Elo and their scores against each opponent."""
+    measured = {line["first"]: number(line, "minutes") for line in record.matches}  # when; the last match counts
+    agents = [(minutes, ratings[name]) for name, minutes in measured.items() if name in ratings]
+    agents.sort(key=lambda pair: pair[0])
+    rated = Line(
+        label="Elo",
+        x=[minutes for minutes, _ in agents],
+        y=[rating.elo for _, rating in agents],
+        low=[rating.low for _, rating in agents],
+        high=[rating.high for _, rating in agents],
+    )
+    levels = [(name, rating.elo) for name, rating in ratings.items() if name not in measured]
+    opponent = f"uct {record.config.opponent_num_simulations}"
+    matches = [line for line in record.matches if line["second"] == opponent]
+    scored = Line(
+        label="score",
+        x=[number(line, "minutes") for line in matches],
+        y=[number(line, "score") for line in matches],
+        low=[number(line, "low") for line in matches],
+        high=[number(line, "high") for line in matches],
+    )
+    against = _player(opponent)
+    return [
+        _chart("elo", "Elo over the minutes of training", _ELO, [rated], levels=levels),
+        _chart("score", f"Score against {against}", _SCORE, [scored], percent=True, limits=(0, 1)),
+    ]
+
+
+def _learning(record: Record) -> list[dict[str, Any]]:
+    """Draw what changed from iteration to iteration."""
+
+    def line(label: str, value: Callable[[Fields], float]) -> Line:
+        minutes = [number(fields, "minutes") for fields in record.iterations]
+        return Line(label=label, x=minutes, y=[value(fields) for fields in record.iterations])
+
+    def of(name: str) -> Callable[[Fields], float]:
+        return lambda fields: number(fields, name)
+
+    def draws(fields: Fields) -> float:
+        return number(fields, "draws") / fields["games"] if fields.get("games") else math.nan
+
+    policy = [line("cross-entropy", of("policy_loss")), line("KL divergence", of("policy_kl"))]
+    return [
+        _chart("policy", "Error of the policy", _POLICY, policy),
+        _chart("value", "Error of the value", _VALUE, [line("squared error", of("value_loss"))]),
+        _chart("length", "Length of the games", _LENGTH, [line("plies", of("game_length"))]),
+        _chart("draws", "Drawn games", _DRAWS, [line("drawn", draws)], percent=True, limits=(0, 1)),
+    ]
+
+
+_ELO = (
+    "How strong the agent is, from all matches played. 400 points more mean ten to one in points; dashed lines are the "
+    "opponents, the band is the 95 % interval."
+)
+_SCORE = "Points per game, a draw counting one half. The band is the 95 % interval: fewer games, wider band."
+_POLICY = (
+    "How far the network's choice of moves is from what the search finds, in nats. The KL divergence is the part that "
+    "can be learned: 0 would be a network that knows what the search finds."
+)
+_VALUE = "Mean squared difference between the result the network foretells, -1 to 1, and the target it learns from."
+_LENGTH = "Mean number of plies (moves of either side) of the games of self-play that ended."
+_DRAWS = "Share of the games of self-play that ended without a winner."
+
+
+def _chart(name: str, title: str, text: str, lines: Sequence[Line], **options: Any) -> dict[str, Any]:
+    svg = charts.chart(name, title, lines, x_label="minutes", **options)
+    return {"title": title, "text": text, "svg": Markup(svg)}
+
+
+# Figures.
+
+
+def _match(line: Fields) -> dict[str, Any]:
+    games = line["wins"] + line["draws"] + line["losses"]
+    return {**line, "first": _player(line["first"]), "second": _player(line["second"]), "games": games}
+
+
+def _effort(record: Record) -> dict[str, Any]:
+    """Sum up what the run has cost: counts, and minutes by stage with their share of the whole."""
+    last = record.iterations[-1] if record.iterations else {}
+    counts = {
+        "games of self-play that ended": sum(line.get("games") or 0 for line in record.iterations),
+        "moves searched in self-play": last.get("positions"),
+        "positions judged by the network in self-play": last.get("evaluations"),
+        "optimizer steps": last.get("updates"),
+        "optimizer steps skipped, their gradient was not finite": last.get("skipped_updates"),
+    }
+    seconds: Counter[str] = Counter()
+    for line in record.iterations:
+        seconds.update(line.get("seconds") or {})
+    stages = [(stage, spent / 60) for stage, spent in seconds.items()]
+    rest = record.minutes - sum(minutes for _, minutes in stages)
+    stages += [("matches, checkpoints and the rest", rest)] if rest > 0 else []
+    return {
+        "counts": [(name, count) for name, count in counts.items() if count is not None],
+        "stages": [(stage, _duration(minutes), minutes / max(record.minutes, 1e-9)) for stage, minutes in stages],
+    }
+
+
+def _fields(config: Config, preset: Config) -> list[dict[str, Any]]:
+    """List every field of the config: its value, the preset's where that is another, and what it is."""
+    meanings = dict(re.findall(r"^    (\w+): .*?  # (.+)$", inspect.getsource(Config), flags=re.MULTILINE))
+    rows = []
+    for name in (field.name for field in dataclasses.fields(config)):
+        value, usual = getattr(config, name), getattr(preset, name)
+        rows.append({"name": name, "value": value, "usual": usual, "changed": value != usual,
+                     "meaning": meanings.get(name, "")})  # fmt: skip
+    return rows
+
+
+def _command(config: Config) -> tuple[str, str]:
+    """Find the preset nearest to a config, and the command that trains it again from there.
+
+    Where the run is kept, its name included, is left to whoever gives the command.
+    """
+
+    def changes(preset: str) -> dict[str, Any]:
+        usual = PRESETS[preset]()
+        names = [field.name for field in dataclasses.fields(config) if field.name not in ("name", "runs")]
+        return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(usual, name)}
+
+    preset = min(PRESETS, key=lambda name: len(changes(name)))
+    words = ["python", "-m", "train", preset]
+    for name, value in changes(preset).items():
+        flag = name.replace("_", "-")
+        words += [f"--{flag}" if value else f"--no-{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
+    return preset, shlex.join(words)
+
+
+def _machine(record: Record) -> str:
+    device = record.about.get("device", {})
+    kind, count, cpus = device.get("kind", "an unknown device"), device.get("count", 1), device.get("cpus")
+    devices = str(kind) if count == 1 else f"{count} × {kind}"
+    return devices if cpus is None else f"{devices}, {cpus} CPU cores"
+
+
+def _facts(about: Fields, prefix: str = "") -> list[tuple[str, str]]:
+    """Lay out nested fields as pairs."""
+    facts = []
+    for name, value in about.items():
+        facts += _facts(value, f"{prefix}{name} ") if isinstance(value, Mapping) else [(prefix + name, str(value))]
+    return facts
+
+
+# The agent's games.
+
+
+def _games(agent: Agent, key: jax.Array) -> dict[str, Any]:
+    """Let the agent play itself and judge the first moves; both as pictures."""
+    game_key, opening_key = jax.random.split(key)
+    game = showcase.play_itself(agent, game_key)
+    chances = showcase.first_moves(agent, opening_key)
+    env = agent.env
+    values = [ply.value if ply.player == 0 else -ply.value for ply in game.plies]
+    course = charts.chart(
+        "course",
+        "Value over the sample game, in the view of X",
+        [Line(label="value", x=range(1, len(values) + 1), y=values)],
+        x_label="move",
+        levels=[("even", 0.0)],
+        limits=(-1.05, 1.05),
+    )
+    start = game.plies[0].state
+    best = max((chance, action) for action, chance in enumerate(chances.tolist()) if not math.isnan(chance))
+    return {
+        "game": {"boards": _boards(env, game), "course": Markup(course), "result": _result(game.end)},
+        "opening": {
+            "board": Markup(envs.to_svg(env, start, heat=chances)),
+            "best": _move_name(env, best[1]),
+            "chance": best[0],
+            "iteration": agent.step,
+        },
+    }
+
+
+def _boards(env: Any, game: showcase.Game) -> list[dict[str, Any]]:
+    """Draw each position with the visits of its search, and the last one as it is."""
+    boards = []
+    last = None
+    for count, ply in enumerate(game.plies, start=1):
+        picture = envs.to_svg(env, ply.state, shares=ply.shares, last=last)
+        boards.append(
+            {
+                "number": count,
+                "player": _MARKS[ply.player],
+                "move": _move_name(env, ply.action),
+                "share": float(ply.shares[ply.action]),
+                "value": ply.value,
+                "svg": Markup(picture),
+            }
+        )
+        last = ply.action
+    return [*boards, {"number": None, "svg": Markup(envs.to_svg(env, game.end, last=last))}]
+
+
+_MARKS = "XO"  # as in `envs.to_text`
+
+
+def _move_name(env: Any, action: int) -> str:
+    """Name a move: a letter where a move is a column, letter and row where it is a cell, counted from the top left."""
+    height, width, _ = env.observation_shape
+    if action >= height * width:
+        return "swap"
+    letter = chr(ord("a") + action % width)
+    return letter if env.num_actions == width else f"{letter}{action // width + 1}"
+
+
+def _result(end: Any) -> str:
+    if not end.terminated:
+        return "cut short, undecided"
+    rewards = end.rewards.tolist()
+    return f"{_MARKS[rewards.index(max(rewards))]} won" if max(rewards) > 0 else "a draw"
+
+
+# Words.
+
+
+def _game_name(game: str) -> str:
+    name, bracket, options = game.partition("(")
+    return name.replace("_", " ").strip().capitalize() + (f" ({options}" if bracket else "")
+
+
+def _player(name: str) -> str:
+    """Spell out a player's name in `metrics.jsonl`."""
+    kind, _, count = name.partition(" ")
+    if kind == "uct":
+        return f"UCT with {count} rollouts a move"
+    if kind == "agent":
+        return f"the agent of iteration {count}"
+    return "random moves" if name == "random" else name
+
+
+def _duration(minutes: float) -> str:
+    seconds = round(60 * minutes)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02} s"
+    return f"{seconds // 3600} h {seconds // 60 % 60:02} min"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m train.report RUN`: write the report of a run, finished or not, into its folder."""
+    parser = argparse.ArgumentParser(prog="python -m train.report", description=inspect.getdoc(main))
+    parser.add_argument("run", help="folder of a run, such as runs/connect_four")
+    given = parser.parse_args(arguments)
+    try:
+        print(write(given.run))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
