@@ -9,6 +9,7 @@ import io
 import math
 import re
 from collections.abc import Sequence
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
@@ -25,7 +26,7 @@ _SIZE = (5.0, 2.7)  # inches of 72: about the width of a phone, where one unit i
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _FEW = 40  # points: each is then marked, so that a line of one point can be seen
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "axes.edgecolor": RULE,
     "axes.grid": True,
     "axes.labelcolor": INK,
@@ -77,7 +78,7 @@ def chart(
     limits: tuple[float, float] | None = None,
     percent: bool = False,
 ) -> str:
-    """Draw up to two lines over one axis, as inline SVG; an empty string if there is no point to draw.
+    """Draw up to two lines over one axis from 0 on, as inline SVG; an empty string if there is no point to draw.
 
     `name` is unique on the page: the ids inside start with it. `description` is what a screen reader says.
     `levels` are named heights, drawn as dashed lines. `limits` are the ends of the vertical axis, else the data's.
@@ -97,6 +98,7 @@ def chart(
                           textcoords="offset points", ha="right", va="bottom", fontsize=9)  # fmt: skip
         axes.set_xlabel(x_label)
         axes.margins(x=0.02)
+        axes.set_xlim(left=0)
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_locator(MaxNLocator(5))
         if limits is not None:
@@ -121,10 +123,10 @@ def _inline(svg: str, name: str, description: str) -> str:
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var({variable})")
     root = ElementTree.fromstring(svg)
-    for child in list(root):
-        if child.tag != f"{{{_SVG}}}g":  # metadata, and a style sheet that would rule the whole page
-            root.remove(child)
     for element in root.iter():
+        for child in list(element):
+            if child.tag in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"):  # a style sheet would rule the whole page
+                element.remove(child)
         _adopt(element, name)
     for attribute in ("width", "height", "version"):
         root.attrib.pop(attribute, None)

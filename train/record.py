@@ -44,9 +44,13 @@ class Record:
 
     @property
     def verdict(self) -> Fields | None:
-        """The match that says most: the last one against UCT, else the last one; None before the first match."""
-        against_uct = [line for line in self.matches if line["second"].startswith("uct")]
-        return (against_uct or self.matches or [None])[-1]
+        """The match that says most: that of the newest agent measured against UCT, else the last one if any."""
+        against_uct = [
+            line
+            for line in self.matches
+            if line["first"] == f"agent {line['iteration']}" and line["second"].startswith("uct ")
+        ]
+        return next(iter((against_uct or self.matches)[-1:]), None)
 
 
 def read(folder: Path) -> Record:

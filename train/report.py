@@ -13,7 +13,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ import jinja2
 from markupsafe import Markup
 
 import envs
-from train import charts, checkpoint, elo, run_folder, showcase
+from train import charts, checkpoint, ladder, run_folder, showcase
 from train import record as run_record
 from train.agent import Agent, load_agent
+from train.arena import Score
 from train.charts import Line
 from train.config import Config
 from train.presets import PRESETS
@@ -51,11 +52,13 @@ def write(folder: str | Path, agent: Agent | None = None, *, search: bool = True
     record = run_record.read(Path(folder))
     missing = _missing(record)
     games: dict[str, Any] = {"game": None, "opening": None}
-    if search:
+    if not search:
+        missing.append("The sample game and the map of first moves are left out for now.")
+    else:
         try:
             games = _games(agent or load_agent(record.folder), jax.random.key(record.config.seed))
-        except checkpoint.CheckpointError:
-            missing.append("No agent has been saved yet, so there is no sample game.")
+        except (checkpoint.CheckpointError, ValueError) as error:  # no agent yet, or a game without pictures
+            missing.append(f"There is no sample game: {error}")
     path = record.folder / REPORT
     part = path.with_name(REPORT + ".part")
     part.write_text(_render(_page(record) | games | {"missing": missing}), encoding="utf-8")
@@ -76,7 +79,7 @@ def _render(page: Mapping[str, Any]) -> str:
 
 def _page(record: Record) -> dict[str, Any]:
     """Gather all of the page that needs no agent."""
-    ratings = elo.ratings(record.matches) if record.matches else {}
+    ratings = ladder.ratings(record.matches) if record.matches else {}
     preset, command = _command(record.config)
     return {
         "name": record.folder.resolve().name,
@@ -117,32 +120,39 @@ def _missing(record: Record) -> list[str]:
 
 
 def _strength(record: Record, ratings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Draw the strength of the agents over the minutes: their Elo and their scores against each opponent."""
-    measured = {line["first"]: number(line, "minutes") for line in record.matches}  # when; the last match counts
-    agents = [(minutes, ratings[name]) for name, minutes in measured.items() if name in ratings]
-    agents.sort(key=lambda pair: pair[0])
-    rated = Line(
-        label="Elo",
-        x=[minutes for minutes, _ in agents],
-        y=[rating.elo for _, rating in agents],
-        low=[rating.low for _, rating in agents],
-        high=[rating.high for _, rating in agents],
-    )
-    levels = [(name, rating.elo) for name, rating in ratings.items() if name not in measured]
+    """Draw how strong the agents were, over the minutes at which each was ready: in Elo, and against UCT."""
+    ready = {f"agent {line['iteration']}": number(line, "minutes") for line in record.iterations}
     opponent = f"uct {record.config.opponent_num_simulations}"
-    matches = [line for line in record.matches if line["second"] == opponent]
-    scored = Line(
-        label="score",
-        x=[number(line, "minutes") for line in matches],
-        y=[number(line, "score") for line in matches],
-        low=[number(line, "low") for line in matches],
-        high=[number(line, "high") for line in matches],
+    elo = _banded((ready[name], r.elo, r.low, r.high) for name, r in ratings.items() if name in ready)
+    score = _banded(
+        (ready[name], score.mean, *score.interval())
+        for name, score in _scores(record, opponent).items()
+        if name in ready
     )
-    against = _player(opponent)
+    levels = [(_player(name), rating.elo) for name, rating in ratings.items() if not name.startswith("agent ")]
     return [
-        _chart("elo", "Elo over the minutes of training", _ELO, [rated], levels=levels),
-        _chart("score", f"Score against {against}", _SCORE, [scored], percent=True, limits=(0, 1)),
+        _chart("elo", "Elo over the minutes of training", _ELO, [elo], levels=levels),
+        _chart("score", f"Score against {_player(opponent)}", _SCORE, [score], percent=True, limits=(0, 1)),
     ]
+
+
+def _banded(points: Iterable[tuple[float, float, float, float]]) -> Line:
+    """Make a line of points `(minutes, middle, low, high)` that come in any order."""
+    x, y, low, high = tuple(zip(*sorted(points))) or ((),) * 4
+    return Line(label="with its 95 % interval", x=x, y=y, low=low, high=high)
+
+
+def _scores(record: Record, opponent: str) -> dict[str, Score]:
+    """Sum up each player's matches against one opponent."""
+    points: dict[str, Counter[str]] = {}
+    for line in record.matches:
+        if line["second"] == opponent:
+            points.setdefault(line["first"], Counter()).update(
+                {name: line[name] for name in ("wins", "draws", "losses")}
+            )
+    return {
+        name: Score(wins=total["wins"], draws=total["draws"], losses=total["losses"]) for name, total in points.items()
+    }
 
 
 def _learning(record: Record) -> list[dict[str, Any]]:
@@ -168,8 +178,8 @@ def _learning(record: Record) -> list[dict[str, Any]]:
 
 
 _ELO = (
-    "How strong the agent is, from all matches played. 400 points more mean ten to one in points; dashed lines are the "
-    "opponents, the band is the 95 % interval."
+    "From all matches of the run together. 100 points more mean a score of 64 %, 400 more 91 %; UCT is 0. "
+    "The band is the 95 % interval, dashed lines are the other players."
 )
 _SCORE = "Points per game, a draw counting one half. The band is the 95 % interval: fewer games, wider band."
 _POLICY = (
@@ -249,8 +259,11 @@ def _command(config: Config) -> tuple[str, str]:
 def _machine(record: Record) -> str:
     device = record.about.get("device", {})
     kind, count, cpus = device.get("kind", "an unknown device"), device.get("count", 1), device.get("cpus")
+    cores = "" if cpus is None else f"{cpus} CPU core{'s' if cpus != 1 else ''}"
+    if cores and kind == "cpu":
+        return cores
     devices = str(kind) if count == 1 else f"{count} × {kind}"
-    return devices if cpus is None else f"{devices}, {cpus} CPU cores"
+    return f"{devices}, {cores}" if cores else devices
 
 
 def _facts(about: Fields, prefix: str = "") -> list[tuple[str, str]]:
@@ -336,7 +349,7 @@ def _result(end: Any) -> str:
 
 def _game_name(game: str) -> str:
     name, bracket, options = game.partition("(")
-    return name.replace("_", " ").strip().capitalize() + (f" ({options}" if bracket else "")
+    return name.replace("_", " ").strip().title() + (f" ({options}" if bracket else "")
 
 
 def _player(name: str) -> str:

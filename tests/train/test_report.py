@@ -213,7 +213,7 @@ def test_a_run_that_has_just_begun(make_run: Make) -> None:
     page = Page(report.write(make_run(lines=None)))
     assert "0 of 2 iterations are done" in page.text
     assert "No match has been played yet" in page.text
-    assert "No agent has been saved yet" in page.text
+    assert "There is no sample game: " in page.text and "has no checkpoint that can be loaded" in page.text
     assert "Elo 95 %" not in page.text
     assert page.text.count("Nothing to draw yet.") == 6
 
@@ -287,7 +287,7 @@ def test_fields_that_were_changed_stand_out(make_run: Make) -> None:
 
 
 def test_the_sample_game_is_legal_and_whole(player: Agent, game: showcase.Game) -> None:
-    env = player.env
+    env: Any = player.env
     state = env.init()
     for ply in game.plies:
         assert not is_finished(state) and env.legal_action_mask(state)[ply.action]
