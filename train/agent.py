@@ -23,7 +23,7 @@ import jaxmcts
 from envs.base import is_finished
 from jaxmcts import Model
 from jaxmcts.model import Env
-from train import checkpoint, learner, run_folder
+from train import checkpoint, run_folder
 from train.config import Config
 from train.network import Network, Params
 from train.selfplay import Policy
@@ -53,18 +53,17 @@ class Agent:
 
 
 def load_agent(run: str | Path) -> Agent:
-    """Load the newest sound checkpoint of a run's folder, for example `load_agent("runs/connect_four")`.
+    """Load the newest sound agent of a run's folder, for example `load_agent("runs/connect_four")`.
 
-    Raises `ValueError` if the folder is no run, `CheckpointError` if no checkpoint of it can be used.
+    Raises `ValueError` if the folder is no run, `CheckpointError` if it holds no agent that can be used.
     """
     folder = Path(run)
     settings = run_folder.read_config(folder)
     env = envs.make(settings.game)
     network = make_network(env, settings)
-    fresh = functools.partial(learner.start, network=network, optimizer=learner.make_optimizer(settings))
-    template = jax.eval_shape(fresh, jax.random.key(0))
-    step, state = checkpoint.load(folder / run_folder.CHECKPOINTS, template)
-    return Agent(env=env, config=settings, params=state.params, step=step)
+    template = jax.eval_shape(network.init, jax.random.key(0))
+    step, params = checkpoint.load(folder / run_folder.AGENTS, template)
+    return Agent(env=env, config=settings, params=params, step=step)
 
 
 def make_network(env: Env, config: Config) -> Network:

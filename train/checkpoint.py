@@ -2,16 +2,20 @@
 
 Orbax does not notice a flipped bit in its data and does not look further back when its newest checkpoint
 is broken. So each checkpoint is a folder with Orbax's files in `arrays/` and, written last, `manifest.json`
-with a hash of every leaf; loading takes the newest folder that verifies. All of Orbax is behind this file.
+with a hash of every leaf, one digest of them all, and notes; loading takes the newest folder that verifies.
+All of Orbax is behind this file.
 """
 
+import dataclasses
 import hashlib
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from orbax.checkpoint import v1 as ocp
 
@@ -22,18 +26,38 @@ class CheckpointError(Exception):
     """No checkpoint can be used; the message says of each one why."""
 
 
-def save(folder: Path, step: int, tree: Any) -> Path:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What is known of a checkpoint without its arrays."""
+
+    step: int
+    digest: str  # SHA-256 over names, types and contents of all leaves: equal trees have equal digests
+    notes: dict[str, Any]  # what the writer added, in JSON's types; no part of the digest
+    leaves: dict[str, dict[str, str]]  # by name: `type` and `sha256`
+
+
+def save(
+    folder: Path, step: int, tree: Any, *, notes: Mapping[str, Any] | None = None, keep: int | None = None
+) -> Path:
     """Write `tree` as checkpoint `step` of `folder` and return its path. Arrays may be donated afterwards.
 
-    A checkpoint of the same step is replaced.
+    A checkpoint of the same step is replaced. With `keep`, only so many of the newest stay, and none of a later
+    step; they are removed once the new one is complete.
     """
     path = folder.resolve() / f"{step:06d}"
-    (path / MANIFEST).unlink(missing_ok=True)  # until the new one is there, this is no checkpoint
-    ocp.save(path / "arrays", tree, overwrite=True)
-    manifest = {"step": step, "leaves": _hashes(tree)}
+    if path.exists():
+        (path / MANIFEST).unlink(missing_ok=True)  # until the new one is there, this is no checkpoint
+        shutil.rmtree(path)
+    ocp.save(path / "arrays", tree)
+    leaves = _hashes(tree)
+    manifest = Manifest(step=step, digest=_digest(leaves), notes=dict(notes or {}), leaves=leaves)
     part = path / (MANIFEST + ".part")
-    part.write_text(json.dumps(manifest, indent=1))
+    part.write_text(json.dumps(dataclasses.asdict(manifest), indent=1))
     part.rename(path / MANIFEST)
+    if keep is not None:
+        older = [number for number in steps(folder) if number < step]
+        stay = {step, *older[: keep - 1]}
+        remove(folder, lambda number: number not in stay)
     return path
 
 
@@ -44,24 +68,21 @@ def load(folder: Path, template: Any, report: Callable[[str], None] = print) -> 
     told which and why; raises `CheckpointError` when none is left.
     """
     failures = []
-    for path in sorted((path for path in folder.resolve().glob("*") if path.name.isdigit()), reverse=True):
+    for path in _paths(folder):
         try:
-            return int(path.name), _load_one(path, template)
+            return int(path.name), load_step(folder, int(path.name), template)
         except CheckpointError as error:
             failures.append(f"{path}: {error}")
-            report(f"Checkpoint skipped: {failures[-1]}")
+            report(f"Checkpoint skipped: {failures[-1]}.")
     found = "; ".join(failures) or "it holds none"
     raise CheckpointError(f"`{folder}` has no checkpoint that can be loaded: {found}.")
 
 
-def _load_one(path: Path, template: Any) -> Any:
-    if not (path / MANIFEST).exists():
-        raise CheckpointError("it was never finished, or its manifest is lost")
-    try:
-        leaves = json.loads((path / MANIFEST).read_text())["leaves"]
-        types = {name: leaf["type"] for name, leaf in leaves.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError("its manifest cannot be read") from error
+def load_step(folder: Path, step: int, template: Any) -> Any:
+    """Load one checkpoint: a tree like `template`. Raises `CheckpointError` if it does not verify."""
+    path = folder.resolve() / f"{step:06d}"
+    leaves = read_manifest(folder, step).leaves
+    types = {name: leaf["type"] for name, leaf in leaves.items()}
     if types != {name: _signature(leaf) for name, leaf in _named_leaves(template)}:
         raise CheckpointError("its arrays differ from those of this network and optimizer in name or shape")
     sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
@@ -70,10 +91,62 @@ def _load_one(path: Path, template: Any) -> Any:
         tree = ocp.load(path / "arrays", abstract)
     except Exception as error:  # Orbax raises many kinds for damaged files
         raise CheckpointError(f"its arrays cannot be read: {type(error).__name__}: {error}") from error
-    damaged = [name for name, digest in _hashes(tree).items() if digest != leaves[name]]
+    damaged = [name for name, found in _hashes(tree).items() if found != leaves[name]]
     if damaged:
         raise CheckpointError(f"the contents of {', '.join(damaged)} have changed since they were written")
-    return tree
+    # Bound to no device, as new arrays are: else every function that takes them would be compiled once more.
+    return jax.tree.map(lambda x: jnp.array(np.asarray(x)), tree)
+
+
+def read_manifest(folder: Path, step: int) -> Manifest:
+    """Read what is known of a checkpoint. Raises `CheckpointError` if it has no manifest, or a broken one."""
+    path = folder / f"{step:06d}" / MANIFEST
+    if not path.exists():
+        raise CheckpointError("it was never finished, or its manifest is lost")
+    try:
+        manifest = Manifest(**json.loads(path.read_text()))
+        if _digest(manifest.leaves) != manifest.digest:
+            raise CheckpointError("its manifest has changed since it was written")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError("its manifest cannot be read") from error
+    return manifest
+
+
+def steps(folder: Path) -> list[int]:
+    """List the steps with a finished checkpoint, the newest first; whether they are sound is not looked at."""
+    return [int(path.name) for path in _paths(folder) if (path / MANIFEST).exists()]
+
+
+def remove(folder: Path, which: Callable[[int], bool]) -> None:
+    """Remove the checkpoints of those steps for which `which` is true, finished or not."""
+    for path in _paths(folder):
+        if which(int(path.name)):
+            (path / MANIFEST).unlink(missing_ok=True)  # a removal that is cut short leaves no checkpoint
+            shutil.rmtree(path)
+
+
+class Saved(Mapping[int, Any]):
+    """The finished checkpoints of a folder by step; each is read when it is asked for, and kept nowhere."""
+
+    def __init__(self, folder: Path, template: Any):
+        self._folder, self._template = folder, template
+
+    def __getitem__(self, step: int) -> Any:
+        if step not in steps(self._folder):
+            raise KeyError(step)
+        return load_step(self._folder, step, self._template)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(steps(self._folder)))
+
+    def __len__(self) -> int:
+        return len(steps(self._folder))
+
+
+def _paths(folder: Path) -> list[Path]:
+    """List the folders of checkpoints, the newest first."""
+    found = (path for path in folder.resolve().glob("*") if path.name.isdigit())
+    return sorted(found, key=lambda path: int(path.name), reverse=True)
 
 
 def _hashes(tree: Any) -> dict[str, dict[str, str]]:
@@ -81,6 +154,11 @@ def _hashes(tree: Any) -> dict[str, dict[str, str]]:
         name: {"type": _signature(leaf), "sha256": hashlib.sha256(np.asarray(leaf).tobytes()).hexdigest()}
         for name, leaf in _named_leaves(tree)
     }
+
+
+def _digest(leaves: Mapping[str, Mapping[str, str]]) -> str:
+    rows = sorted(f"{name} {leaf['type']} {leaf['sha256']}\n" for name, leaf in leaves.items())
+    return hashlib.sha256("".join(rows).encode()).hexdigest()
 
 
 def _named_leaves(tree: Any) -> list[tuple[str, Any]]:

@@ -1,146 +1,155 @@
 """The training loop: self-play -> targets -> replay -> updates -> arena -> log, again and again.
 
-All randomness of iteration i comes from `fold_in(key(seed), i)`, so no stream depends on how much another used.
+All randomness of iteration i comes from `fold_in(key(seed), i)`, so no stream depends on how much another used,
+and a run that was stopped and resumed is the run that was not.
 """
 
 import dataclasses
-import time
 from pathlib import Path
 
 import jax
 import numpy as np
 
-from train import arena, checkpoint, run_folder
+from train import arena, checkpoint, messages, metrics, run_folder, run_state
+from train import stages as training_stages
 from train.arena import Score
 from train.config import Config
-from train.learner import Learner
-from train.progress import Log, deferred_interrupt
-from train.replay import Replay
+from train.network import Params
+from train.progress import Log, Stopwatch
+from train.run_state import Arrays, Status
 from train.selfplay import Trajectory
+from train.signals import Stop, stop_on_signals
 from train.stages import Stages
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
-    """Where the run is and what came of it; no score if it was interrupted."""
+    """Where the run is and what came of it."""
 
     folder: Path
-    iterations: int
-    score: Score | None
+    iterations: int  # finished ones
+    digest: str  # of all arrays: equal for equal runs, however often they were stopped
+    score: Score | None  # of the matches at the end; None if this call did not play them
+    exit_status: int  # 0, or what a shell reports for the signal that stopped the run
 
 
 def train(stages: Stages) -> Result:
-    """Train an agent and keep it in a new folder under `runs`; interrupted, it keeps what there is."""
-    config = stages.config
-    folder = run_folder.create(config)
-    key = jax.random.key(config.seed)
-    with Log(folder / run_folder.METRICS, config.iterations) as log, deferred_interrupt(log) as interrupt:
-        log.say(_plan(config, folder))
-        watch = _Stopwatch()
-        state, games, ring = stages.start(jax.random.fold_in(key, 0))
-
-        for iteration in range(1, config.iterations + 1):
-            play_key, learn_key, match_key = jax.random.split(jax.random.fold_in(key, iteration), 3)
-
-            games, trajectory = stages.play(state.params, games, play_key)
-            ring = stages.store(ring, trajectory)
-            metrics = {"iteration": iteration} | _game_metrics(trajectory)
-            play_seconds = watch.lap()
-
-            state, losses = _learn(stages, state, ring, learn_key)
-            log.iteration(metrics | losses, {"play": play_seconds, "learn": watch.lap()})
-
-            last = iteration == config.iterations or interrupt.pressed or watch.total > 60 * config.minutes
-            if last or (config.evaluate_every and iteration % config.evaluate_every == 0):
-                saved = checkpoint.save(folder / run_folder.CHECKPOINTS, iteration, state)
-                score = None if interrupt.pressed else _evaluate(stages, state, match_key, log, last)
-                watch.lap()
-            if last:
-                break
-        log.say(_ending(config, folder, saved, score))
-    return Result(folder=folder, iterations=iteration, score=score)
+    """Train an agent in a new folder under `runs`. Ctrl-C and SIGTERM stop and save it, and `resume` goes on."""
+    folder = run_folder.create(stages.config)
+    with run_folder.locked(folder):
+        return _train(stages, folder, run_state.start(stages), Status())
 
 
-def _learn(stages: Stages, state: Learner, ring: Replay, key: jax.Array) -> tuple[Learner, dict[str, float]]:
-    """Take all updates of one iteration; scalars are their means, `skipped_updates` counts the whole run.
+def resume(folder: str | Path, *, minutes: float | None = None, stages: Stages | None = None) -> Result:
+    """Go on with a run from its newest sound checkpoint; one that is finished is left as it is.
 
-    Raises `FloatingPointError` if no update of an iteration had finite gradients.
+    `minutes` replaces the run's limit of time; what was used before counts. `stages` are those of the run's
+    config, if they have been built. Raises `ValueError` if the folder is no run, another process writes to it, or
+    the new limit is over already, and `CheckpointError` if there are checkpoints but no sound one.
     """
-    history = []
-    for number in range(stages.config.updates):
-        state, metrics = stages.update(state, ring, jax.random.fold_in(key, number))
-        history.append(metrics)
-    history = jax.device_get(history)
-    last = history[-1]
-    if last["skipped_in_a_row"] >= len(history):
-        raise FloatingPointError(
-            "The gradients of a whole iteration were not finite, so nothing is learned any more: "
-            "lower `learning_rate`. Checkpoints written so far are sound."
-        )
-    counts = ("skipped_updates", "skipped_in_a_row")
-    losses = {name: float(np.mean([metrics[name] for metrics in history])) for name in last if name not in counts}
-    return state, losses | {"skipped_updates": int(last["skipped_updates"])}
+    folder = Path(folder)
+    config = run_folder.read_config(folder)
+    config = config if minutes is None else dataclasses.replace(config, minutes=minutes)
+    stages = training_stages.build(config) if stages is None else dataclasses.replace(stages, config=config)
+    with run_folder.locked(folder):
+        arrays, status, digest = run_state.load(folder, stages, print)
+        if status.finished and (minutes is None or status.closed == config.iterations):
+            print(messages.finished(config, folder, status, digest))
+            return Result(folder=folder, iterations=status.closed, digest=digest, score=None, exit_status=0)
+        if minutes is not None and minutes <= status.minutes:
+            raise ValueError(
+                f"`minutes` is {minutes:g}, but the run has used {status.minutes:.1f} already: "
+                "give more, or leave it out for the run's own limit."
+            )
+        if changes := run_folder.changes(folder):
+            print(f"Warning: the run goes on, but not bit for bit as it would have: {', '.join(changes)}.")
+        run_folder.cut_back(folder, status.closed)
+        agents = folder / run_folder.AGENTS
+        checkpoint.remove(agents, lambda step: step > status.closed or not (_due(config, step) or status.finished))
+        return _train(stages, folder, arrays, dataclasses.replace(status, finished=False))
 
 
-def _game_metrics(trajectory: Trajectory) -> dict[str, float]:
-    """Count what ended in one iteration; the length is not a number if no game did."""
-    done, ply, reward = jax.device_get((trajectory.done, trajectory.ply, trajectory.reward))
-    ended = int(done.sum())
-    return {
-        "games": ended,
-        "game_length": float((ply[done] + 1).mean()) if ended else float("nan"),
-        "draws": int((reward[done] == 0).sum()),
-    }
+def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Result:
+    """Do what comes next, one stage a turn, until all is done or a signal comes; then save."""
+    config, score, watch = stages.config, None, Stopwatch()
+    with Log(folder, config, status) as log, stop_on_signals(log.say) as stop:
+        log.say(messages.plan(config, folder, status))
+        while not status.finished and stop.signal is None:
+            iteration = status.closed + 1
+            key = jax.random.fold_in(jax.random.key(config.seed), iteration)
+            play_key, learn_key, match_key = jax.random.split(key, 3)
+
+            if status.played < iteration:
+                log.phase("self-play")
+                arrays, trajectory = _play(stages, arrays, play_key)
+                status = status.after_play(metrics.games(config, trajectory), watch.lap())
+
+            elif status.updates < iteration * config.updates:
+                log.phase("learning")
+                arrays, losses = _learn(stages, arrays, learn_key, len(status.losses), stop)
+                status = status.after_updates(losses, watch.lap())
+
+            else:
+                log.iteration(metrics.iteration(status))
+                finished = iteration == config.iterations or status.minutes >= config.minutes
+                if finished or _due(config, iteration):
+                    log.phase("matches")
+                    run_state.save(folder, arrays, status)  # matches take long
+                    score = _evaluate(stages, folder, arrays.learner.params, match_key, status, finished, log)
+                status = status.after_iteration(watch.lap(), finished=finished)
+                if iteration % config.checkpoint_every == 0:
+                    run_state.save(folder, arrays, status)
+
+        log.phase("saving")
+        digest = run_state.save(folder, arrays, status)
+        if status.finished:
+            log.say(messages.ending(config, folder, score, digest))
+        else:
+            checkpoint.save(folder / run_folder.AGENTS, status.played, arrays.learner.params)
+            log.say(messages.stopped(config, folder, status, digest))
+    return Result(
+        folder=folder,
+        iterations=status.closed,
+        digest=digest,
+        score=score if status.finished else None,
+        exit_status=0 if status.finished else stop.exit_status,
+    )
 
 
-def _evaluate(stages: Stages, state: Learner, key: jax.Array, log: Log, final: bool) -> Score:
-    """Play the agent as it is against UCT: one match, or all of them at the end."""
+def _due(config: Config, iteration: int) -> bool:
+    """Tell whether matches follow an iteration that is not the last."""
+    return config.evaluate_every > 0 and iteration % config.evaluate_every == 0
+
+
+def _play(stages: Stages, arrays: Arrays, key: jax.Array) -> tuple[Arrays, Trajectory]:
+    """Play games with the agent as it is, and keep what there is to learn from them."""
+    games, trajectory = stages.play(arrays.learner.params, arrays.games, key)
+    ring = stages.store(arrays.replay, trajectory)
+    return dataclasses.replace(arrays, games=games, replay=ring), trajectory
+
+
+def _learn(
+    stages: Stages, arrays: Arrays, key: jax.Array, first: int, stop: Stop
+) -> tuple[Arrays, list[dict[str, float]]]:
+    """Make the updates of one iteration from number `first` on, fewer if a signal comes: their scalars."""
+    learner, losses = arrays.learner, []
+    for number in range(first, stages.config.updates):
+        learner, scalars = stages.update(learner, arrays.replay, jax.random.fold_in(key, number))
+        losses.append(scalars)
+        if stop.signal is not None:
+            break
+    scalars = jax.device_get(losses)
+    return dataclasses.replace(arrays, learner=learner), [{name: float(x) for name, x in s.items()} for s in scalars]
+
+
+def _evaluate(
+    stages: Stages, folder: Path, params: Params, key: jax.Array, status: Status, final: bool, log: Log
+) -> Score:
+    """Keep the agent as it is and play it against UCT: one match, or all of them at the end."""
     config = stages.config
-    matches = config.final_matches if final else 1
-    keys = [jax.random.fold_in(key, number) for number in range(matches)]
-    score = arena.count(np.concatenate([stages.match(state.params, key) for key in keys]))
-    low, high = score.interval()
-    log.write({"updates": int(state.updates), "score": score.mean, "low": low, "high": high} | vars(score))
-    log.say(f"  against UCT: {score}")
+    checkpoint.save(folder / run_folder.AGENTS, status.played, params)
+    keys = [jax.random.fold_in(key, number) for number in range(config.final_matches if final else 1)]
+    score = arena.count(np.concatenate([stages.match(params, key) for key in keys]))
+    opponent = f"uct {config.opponent_num_simulations}"
+    log.match(metrics.match(status, f"agent {status.played}", opponent, score, final=final))
     return score
-
-
-class _Stopwatch:
-    """Measures laps of wall clock in seconds."""
-
-    def __init__(self) -> None:
-        self._start = self._lap = time.monotonic()
-
-    @property
-    def total(self) -> float:
-        return time.monotonic() - self._start
-
-    def lap(self) -> float:
-        before, self._lap = self._lap, time.monotonic()
-        return self._lap - before
-
-
-def _plan(config: Config, folder: Path) -> str:
-    games = config.match_games * config.final_matches
-    limit = "" if config.minutes == float("inf") else f", at most {config.minutes:g} minutes"
-    return (
-        f"{config.iterations} iterations{limit}: {config.games} games x {config.steps} moves of self-play "
-        f"with {config.num_simulations} simulations each, then {config.updates} updates of {config.batch} positions;\n"
-        f"at the end {games} games against UCT with {config.opponent_num_simulations} rollouts a move. "
-        f"Device: {jax.devices()[0].device_kind}.\nThe run is kept in {folder}. The first iteration also "
-        "compiles. Ctrl-C stops after the iteration in progress and keeps the agent.\n"
-    )
-
-
-def _ending(config: Config, folder: Path, saved: Path, score: Score | None) -> str:
-    strength = (
-        "not measured, the run was interrupted"
-        if score is None
-        else f"{score}\n          against UCT with {config.opponent_num_simulations} rollouts a move; "
-        f"the agent searched {config.agent_num_simulations} simulations a move"
-    )
-    return (
-        f"\nStrength: {strength}\nAgent:    {saved}\n"
-        f'Load:     agent = train.load_agent("{folder}")\n'
-        f"Ask:      python -m train.agent {folder} 3 2    (moves so far; it answers with its own)"
-    )

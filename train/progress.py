@@ -1,41 +1,40 @@
-"""What a run tells: lines for people on the terminal, one line of JSON per iteration for programs.
+"""What a run tells as it goes: lines and a status for people on the terminal, records for programs.
 
-On a terminal a bar shows where the run is; in a file or a pipe there are only the lines.
+Each record is one line of JSON and, for TensorBoard, its numbers as scalars. On a terminal the last two lines
+show where the run is; in a file or a pipe there are only the lines.
 """
 
-import contextlib
 import json
 import math
-import signal
-import threading
+import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+from tensorboardX import SummaryWriter
+
+from train import run_folder
+from train.config import Config
+from train.run_state import Status
 
 
 class Log:
-    """Prints as a run goes, and writes its metrics; use it in a `with`."""
+    """Prints as a run goes, and writes its records; use it in a `with`. `status` is where the run begins."""
 
-    def __init__(self, metrics: Path, iterations: int, console: Console | None = None):
+    def __init__(self, folder: Path, config: Config, status: Status, console: Console | None = None):
         self._console = console or Console()
-        self._file = metrics.open("w")
-        self._iterations = iterations
-        self._bar = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left:"),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
-        self._task = self._bar.add_task("training", total=iterations)
+        self._config = config
+        self._scalars = _events(folder, status.minutes)
+        self._file = (folder / run_folder.METRICS).open("a")
+        self._started = status.closed
+        self._minutes = [status.minutes]  # at the end of each iteration of this sitting
+        self._bar = _Bar(self._console)
+        self._task = self._bar.add_task("starting", total=config.iterations, completed=status.closed, left="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -46,55 +45,138 @@ class Log:
     ) -> None:
         self._bar.stop()
         self._file.close()
+        self._scalars.close()
 
     def say(self, text: str) -> None:
         """Print a line."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def iteration(self, metrics: Mapping[str, Any], seconds: Mapping[str, float]) -> None:
-        """Report one iteration; its seconds stand apart, so that all else repeats with the seed."""
-        self.write(dict(metrics) | {"seconds": {name: round(value, 3) for name, value in seconds.items()}})
-        self.say(
-            f"iteration {metrics['iteration']:>3}/{self._iterations}  {sum(seconds.values()):5.1f} s"
-            f"  loss {metrics['loss']:.3f}  policy KL {metrics['policy_kl']:.3f}"
-            f"  value error {metrics['value_loss']:.3f}"
-            f"  {metrics['games']} games ended, of {metrics['game_length']:.1f} plies"
-        )
-        self._bar.update(self._task, completed=metrics["iteration"])
+    def phase(self, name: str) -> None:
+        """Show what the run is doing now."""
+        self._bar.update(self._task, description=name)
 
-    def write(self, fields: Mapping[str, Any]) -> None:
-        """Append one line of JSON; numbers that JSON lacks become null."""
-        finite = {name: None if _not_finite(value) else value for name, value in fields.items()}
+    def iteration(self, record: Mapping[str, Any]) -> None:
+        """Report one iteration."""
+        self._write(record)
+        self._minutes.append(record["minutes"])
+        play = record["seconds"]["play"]
+        games, evaluations = record["games"] / play, record["evaluations"] / record["iteration"] / play
+        self.say(
+            f"iteration {record['iteration']:>3}/{self._config.iterations}  {sum(record['seconds'].values()):5.1f} s"
+            f"  loss {record['loss']:.3f}  policy KL {record['policy_kl']:.3f}"
+            f"  value error {record['value_loss']:.3f}"
+            f"  {record['games']} games ended, of {record['game_length']:.1f} plies"
+        )
+        self._bar.facts |= {
+            "speed": f"{_short(games)} games/s, {_short(evaluations)} evaluations/s",
+            "loss": f"loss {record['loss']:.2f} (policy {record['policy_loss']:.2f}, value {record['value_loss']:.2f})",
+        }
+        self._bar.update(self._task, completed=record["iteration"], left=self._time_left())
+
+    def match(self, record: Mapping[str, Any]) -> None:
+        """Report one match."""
+        self._write(record)
+        games = record["wins"] + record["draws"] + record["losses"]
+        self.say(
+            f"  {record['first']} against {record['second']}: {record['score']:.1%}"
+            f" (95 % interval {record['low']:.1%} to {record['high']:.1%}) over {games} games:"
+            f" {record['wins']} won, {record['draws']} drawn, {record['losses']} lost"
+        )
+        self._bar.facts["strength"] = f"{record['score']:.0%} against {record['second']}"
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        """Write one record; numbers that JSON lacks become null."""
+        finite = {name: None if _not_finite(value) else value for name, value in record.items()}
         self._file.write(json.dumps(finite) + "\n")
         self._file.flush()
+        _add(self._scalars, finite, time.time())
+        self._scalars.flush()
+
+    def _time_left(self) -> str:
+        """Estimate the time to the end from the iterations of this sitting, but for the first, which compiles."""
+        iterations = len(self._minutes) - 2
+        if iterations < 1:
+            return ""
+        each = (self._minutes[-1] - self._minutes[1]) / iterations
+        to_come = self._config.iterations - self._started - iterations - 1
+        minutes = min(each * to_come, max(self._config.minutes - self._minutes[-1], 0))
+        return f"about {_clock(60 * minutes)} left"
+
+
+class _Bar(Progress):
+    """A bar of the iterations with the phase in front, and under it what is known of the newest one."""
+
+    def __init__(self, console: Console):
+        self.facts: dict[str, str] = {}
+        super().__init__(
+            TextColumn("{task.description:<9}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield from super().get_renderables()
+        if self.facts:
+            yield Text(" · ".join(self.facts.values()), style="dim", overflow="ellipsis", no_wrap=True)
+
+
+class Stopwatch:
+    """Measures laps of wall clock in seconds, one after the other without a gap."""
+
+    def __init__(self) -> None:
+        self._lap = time.monotonic()
+
+    def lap(self) -> float:
+        before, self._lap = self._lap, time.monotonic()
+        return self._lap - before
+
+
+def _events(folder: Path, minutes: float) -> SummaryWriter:
+    """Open the events of a run for TensorBoard, written anew from its metrics so far.
+
+    They are written by a thread with a queue, so a run that is killed may lose the last ones, and it may have
+    written some that are no part of the run it is resumed as. The metrics are neither short nor long by any.
+    """
+    path, metrics = folder / run_folder.TENSORBOARD, folder / run_folder.METRICS
+    shutil.rmtree(path, ignore_errors=True)
+    events = SummaryWriter(str(path), purge_step=1)  # a TensorBoard that is looking on forgets the old ones
+    began = time.time() - 60 * minutes
+    for line in metrics.read_text().splitlines() if metrics.exists() else []:
+        record = json.loads(line)
+        _add(events, record, began + 60 * record["minutes"])
+    return events
+
+
+def _add(events: SummaryWriter, record: Mapping[str, Any], now: float) -> None:
+    for name, value in _scalars(record):
+        events.add_scalar(name, value, record["iteration"], walltime=now)
+
+
+def _scalars(record: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Name a record's numbers for TensorBoard, which shows those of one prefix together."""
+    if record["kind"] == "match":
+        yield f"score/{record['second']}".replace(" ", "_"), record["score"]
+        return
+    rest = {name: value for name, value in record.items() if name not in ("kind", "iteration", "seconds")}
+    for prefix, values in (("training", rest), ("seconds", record["seconds"])):
+        for name, value in values.items():
+            if value is not None:
+                yield f"{prefix}/{name}", value
 
 
 def _not_finite(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-class Interrupt:
-    """Tells whether Ctrl-C was pressed."""
-
-    pressed = False
+def _short(number: float) -> str:
+    return f"{number / 1000:.1f}k" if number >= 1000 else f"{number:.0f}"
 
 
-@contextlib.contextmanager
-def deferred_interrupt(log: Log) -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into a mark to look at between iterations; a second one interrupts at once."""
-    interrupt = Interrupt()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupt  # only the main thread may handle signals
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        interrupt.pressed = True
-        signal.signal(signal.SIGINT, before)
-        log.say("Stopping after this iteration, the agent is kept; press Ctrl-C again to stop at once.")
-
-    signal.signal(signal.SIGINT, on_signal)
-    try:
-        yield interrupt
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _clock(seconds: float) -> str:
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"

@@ -6,6 +6,7 @@ begun has a report too: it says what is missing.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import inspect
 import math
@@ -37,8 +38,8 @@ _FILES = {
     run_folder.CONFIG: "the configuration, the machine and the versions",
     run_folder.METRICS: "the numbers behind this page, one JSON object a line",
     run_folder.CHECKPOINTS: "all that is needed to go on with the run",
-    "agents": "the agents that were measured",
-    "tensorboard": "the curves, for TensorBoard",
+    run_folder.AGENTS: "the agents that were measured",
+    run_folder.TENSORBOARD: "the curves, for TensorBoard",
 }
 
 
@@ -97,7 +98,7 @@ def _page(record: Record) -> dict[str, Any]:
         "preset": preset,
         "command": command,
         "fields": _fields(record.config, PRESETS[preset]()),
-        "facts": list(_facts(record.about)),
+        "facts": [*_facts(record.about), *_digest(record.folder)],
         "files": [(name, what) for name, what in _FILES.items() if (record.folder / name).exists()],
     }
 
@@ -107,7 +108,8 @@ def _missing(record: Record) -> list[str]:
     if not record.finals:
         missing.append(
             f"The run has not finished: {record.iteration} of {record.config.iterations} iterations are done. "
-            "It is going on or was interrupted; this is how far it came."
+            "It is going on or was interrupted; this is how far it came. A run that was interrupted goes on with "
+            f"python -m train --resume {record.folder}"
         )
     if not record.matches:
         missing.append("No match has been played yet, so nothing is known of the agent's strength.")
@@ -272,6 +274,15 @@ def _facts(about: Fields, prefix: str = "") -> list[tuple[str, str]]:
     for name, value in about.items():
         facts += _facts(value, f"{prefix}{name} ") if isinstance(value, Mapping) else [(prefix + name, str(value))]
     return facts
+
+
+def _digest(folder: Path) -> list[tuple[str, str]]:
+    """Find the digest of the newest checkpoint, if there is one that can be read."""
+    checkpoints = folder / run_folder.CHECKPOINTS
+    for step in checkpoint.steps(checkpoints)[:1]:
+        with contextlib.suppress(checkpoint.CheckpointError):
+            return [("digest of the run", checkpoint.read_manifest(checkpoints, step).digest)]
+    return []
 
 
 # The agent's games.

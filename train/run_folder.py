@@ -1,30 +1,32 @@
-"""The folder of one run: `config.json`, `metrics.jsonl`, `checkpoints/`. No run writes into another's."""
+"""The folder of one run: its config, metrics, checkpoints and agents. No run writes into another's."""
 
+import contextlib
+import fcntl
 import json
 import os
 import platform
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from train import config
 from train.config import Config
 
-CONFIG = "config.json"
-METRICS = "metrics.jsonl"
-CHECKPOINTS = "checkpoints"
+CONFIG = "config.json"  # of the run, with the versions and the device it was begun on
+METRICS = "metrics.jsonl"  # one line per iteration and per match
+CHECKPOINTS = "checkpoints"  # all that the run goes on from; the last two
+AGENTS = "agents"  # the parameters that play, one per evaluation
+TENSORBOARD = "tensorboard"  # the metrics again, for TensorBoard
+LOCK = "lock"  # held by the process that writes
 
 
 def create(settings: Config) -> Path:
     """Make a new folder for a run, with its config; `name-2`, `name-3`, ... where the name is taken."""
     folder = _unused(Path(settings.runs), settings.name)
-    versions = {name: metadata.version(name) for name in ("jax", "flax", "optax", "orbax-checkpoint")}
-    contents = {
-        "config": config.to_json(settings),
-        "versions": versions | {"python": platform.python_version()},
-        "device": {"kind": jax.devices()[0].device_kind, "count": jax.device_count(), "cpus": os.cpu_count()},
-    }
+    contents = {"config": config.to_json(settings)} | _surroundings()
     (folder / CONFIG).write_text(json.dumps(contents, indent=1) + "\n")
     return folder
 
@@ -42,7 +44,62 @@ def _unused(runs: Path, name: str) -> Path:
 
 def read_config(folder: Path) -> Config:
     """Read the config of a run. Raises `ValueError` if the folder is none."""
+    return config.from_json(_read(folder)["config"])
+
+
+def changes(folder: Path) -> list[str]:
+    """Say in what this machine differs from the one the run was begun on, as far as results depend on it."""
+    before, now = _read(folder), _surroundings()
+    return [
+        f"{name} is {value}, was {before.get(part, {}).get(name)}"
+        for part, values in now.items()
+        for name, value in values.items()
+        if before.get(part, {}).get(name) != value
+    ]
+
+
+def _surroundings() -> dict[str, dict[str, Any]]:
+    versions = {name: metadata.version(name) for name in ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint")}
+    return {
+        "versions": versions | {"python": platform.python_version()},
+        "device": {
+            "kind": jax.devices()[0].device_kind,
+            "count": jax.device_count(),
+            "cpus": os.cpu_count(),
+            "threads": int(os.environ.get("NPROC") or len(os.sched_getaffinity(0))),  # as XLA counts them
+        },
+    }
+
+
+def _read(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     if not path.exists():
         raise ValueError(f"`run` is {str(folder)!r}, but it holds no {CONFIG}: give the folder of a run.")
-    return config.from_json(json.loads(path.read_text())["config"])
+    contents: dict[str, Any] = json.loads(path.read_text())
+    return contents
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing to a run. Raises `ValueError` if one does; a dead one holds no lock."""
+    with (folder / LOCK).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"`run` is {str(folder)!r}, but another process is writing to it: "
+                "wait until it ends, or stop it, before the run is resumed."
+            ) from error
+        yield
+
+
+def cut_back(folder: Path, iterations: int) -> None:
+    """Drop the lines of later iterations from the metrics, and a last line that was not written to its end."""
+    path = folder / METRICS
+    if not path.exists():
+        return
+    lines = path.read_text().splitlines(keepends=True)
+    kept = "".join(line for line in lines if line.endswith("\n") and json.loads(line)["iteration"] <= iterations)
+    part = path.with_suffix(".part")
+    part.write_text(kept)
+    part.rename(path)

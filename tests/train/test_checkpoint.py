@@ -1,4 +1,5 @@
 import functools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,52 @@ def test_a_damaged_manifest_is_skipped(tmp_path: Path) -> None:
     said: list[str] = []
     assert checkpoint.load(tmp_path, shapes(state), said.append)[0] == 1
     assert "manifest cannot be read" in said[0]
+
+
+def test_notes_come_back_and_the_digest_is_of_the_arrays_alone(tmp_path: Path) -> None:
+    for step, (seed, notes) in enumerate([(0, {"a": [1, 0.1]}), (0, {}), (1, {})]):
+        checkpoint.save(tmp_path, step, trained(seed), notes=notes)
+    first, same, other = (checkpoint.read_manifest(tmp_path, step) for step in range(3))
+    assert first.notes == {"a": [1, 0.1]}
+    assert first.digest == same.digest != other.digest
+
+
+def test_notes_that_were_changed_by_hand_are_no_part_of_the_arrays_but_hashes_are(tmp_path: Path) -> None:
+    path = checkpoint.save(tmp_path, 1, trained()) / checkpoint.MANIFEST
+    contents = json.loads(path.read_text())
+    next(iter(contents["leaves"].values()))["sha256"] = "0" * 64
+    path.write_text(json.dumps(contents))
+    with pytest.raises(CheckpointError, match="manifest has changed"):
+        checkpoint.load_step(tmp_path, 1, shapes(trained()))
+
+
+def test_only_so_many_are_kept_and_none_of_a_later_step(tmp_path: Path) -> None:
+    for step in (1, 2, 3, 7, 4):
+        checkpoint.save(tmp_path, step, trained(), keep=2)
+    assert checkpoint.steps(tmp_path) == [4, 3]
+    (checkpoint.save(tmp_path, 5, trained()) / checkpoint.MANIFEST).unlink()
+    checkpoint.save(tmp_path, 6, trained(), keep=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["000004", "000006"]  # 5 was never finished
+
+
+def test_nothing_is_removed_before_the_new_one_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError("no space left")
+
+    for step in (1, 2):
+        checkpoint.save(tmp_path, step, trained(), keep=2)
+    monkeypatch.setattr(checkpoint.ocp, "save", fail)
+    with pytest.raises(OSError, match="no space left"):
+        checkpoint.save(tmp_path, 3, trained(), keep=2)
+    assert checkpoint.steps(tmp_path) == [2, 1]
+
+
+def test_saved_ones_are_a_mapping_that_reads_when_asked(tmp_path: Path) -> None:
+    for step in (3, 12):
+        checkpoint.save(tmp_path, step, trained(step))
+    saved = checkpoint.Saved(tmp_path, shapes(trained()))
+    assert list(saved) == [3, 12] and len(saved) == 2 and 4 not in saved
+    assert_equal(saved[12], trained(12))
 
 
 def test_a_relative_folder_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

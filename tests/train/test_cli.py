@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from train import __main__ as cli
+from train.config import Config
 from train.presets import debug
 
 
@@ -33,17 +34,46 @@ def test_debug_trains_from_the_command_line_and_answers(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout  # plain lines in a pipe
     folder = tmp_path / "debug"
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert [line.get("iteration") for line in lines] == [1, 2, None]
+    assert [(line["kind"], line["iteration"]) for line in lines] == [("iteration", 1), ("iteration", 2), ("match", 2)]
     assert json.loads((folder / "config.json").read_text())["config"]["evaluate_every"] == 0
-    assert (folder / "checkpoints" / "000002" / "manifest.json").exists()
+    for kept in ("checkpoints", "agents"):
+        assert (folder / kept / "000002" / "manifest.json").exists()
+
+
+def config_of(*arguments: str) -> Config:
+    command = cli.parse(list(arguments))[1]
+    assert isinstance(command, cli.Command)
+    return command.config
 
 
 def test_a_preset_comes_first_and_its_fields_are_overridden() -> None:
     assert cli.parse([])[0] == "connect_four"
-    preset, config = cli.parse(["debug", "--learning-rate", "0.1", "--no-mirror"])
-    assert preset == "debug"
+    assert cli.parse(["debug"])[0] == "debug"
+    config = config_of("debug", "--learning-rate", "0.1", "--no-mirror")
     assert (config.learning_rate, config.mirror, config.games) == (0.1, False, debug().games)
-    assert cli.parse(["--seed", "3"])[1].seed == 3
+    assert config_of("--seed", "3").seed == 3
+
+
+def test_a_resumed_run_takes_no_other_field(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.parse(["--resume", "runs/x", "--minutes", "5"])[1] == cli.Resume(resume="runs/x", minutes=5.0)
+    assert cli.parse(["--resume=runs/x"])[1] == cli.Resume(resume="runs/x", minutes=None)
+    for extra in (["--seed", "1"], ["debug"]):
+        assert cli.main(["--resume", "runs/x", *extra]) == 2
+        assert f"here came {' '.join(extra)}: beside --resume RUN only --minutes" in capsys.readouterr().err
+    assert cli.main(["debug", "--resume", "runs/x"]) == 2
+    assert "here came debug" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_run_cannot_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--resume", str(tmp_path)]) == 2
+    assert "it holds no config.json" in capsys.readouterr().err
+
+
+def test_profile_prints_where_the_time_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["debug", "--profile"]) == 0
+    said = capsys.readouterr().out
+    for part in ("self-play: 8 games x 4 moves", "network: 24 evaluations of 8", "rules", "learning", "a match"):
+        assert part in said, part
 
 
 def test_an_unknown_preset_or_game_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +46,19 @@ def test_debug_runs_through_and_measures(results: list[Result]) -> None:
     result = results[0]
     assert result.iterations == 2 and result.score is not None and result.score.games == 16
     lines = metrics(result)
-    assert [line["iteration"] for line in lines if "iteration" in line] == [1, 2]
-    assert [line["wins"] + line["draws"] + line["losses"] for line in lines if "score" in line] == [8, 16]
-    assert all(np.isfinite(line["loss"]) and line["skipped_updates"] == 0 for line in lines if "loss" in line)
+    iterations, matches = ([line for line in lines if line["kind"] == kind] for kind in ("iteration", "match"))
+    assert len(lines) == len(iterations) + len(matches)
+    assert [line["iteration"] for line in iterations] == [line["iteration"] for line in matches] == [1, 2]
+    assert [line["wins"] + line["draws"] + line["losses"] for line in matches] == [8, 16]
+    assert [(line["first"], line["second"], line["final"]) for line in matches] == [
+        ("agent 1", "uct 4", False),
+        ("agent 2", "uct 4", True),
+    ]
+    assert all(np.isfinite(line["loss"]) and line["skipped_updates"] == 0 for line in iterations)
+    assert [line["updates"] for line in iterations] == [2, 4]
+    assert [line["positions"] for line in iterations] == [32, 64]
+    minutes = [line["minutes"] for line in lines]
+    assert minutes == sorted(minutes) and minutes[0] > 0
 
 
 def test_a_run_leaves_the_other_alone(results: list[Result], runs: Path) -> None:
@@ -57,13 +66,15 @@ def test_a_run_leaves_the_other_alone(results: list[Result], runs: Path) -> None
 
 
 def test_the_same_seed_gives_the_same_metrics(results: list[Result]) -> None:
-    first, second = ([line | {"seconds": None} for line in metrics(result)] for result in results)
+    first, second = ([line | {"seconds": 0, "minutes": 0} for line in metrics(result)] for result in results)
     assert first == second
+    assert results[0].digest == results[1].digest
 
 
 def test_another_seed_gives_others(results: list[Result], stages: Stages, tmp_path: Path) -> None:
     other = loop.train(with_config(stages, runs=str(tmp_path), seed=1))
     assert metrics(other)[0]["loss"] != metrics(results[0])[0]["loss"]
+    assert other.digest != results[0].digest
 
 
 def test_the_agent_can_be_loaded_and_asked(results: list[Result]) -> None:
@@ -77,19 +88,6 @@ def test_the_agent_can_be_loaded_and_asked(results: list[Result]) -> None:
     assert ". X ." in text and "The agent plays" in text
     with pytest.raises(ValueError, match="Move 2 is 4, which is not legal"):
         agent.answer(player, [4, 4])
-
-
-def test_an_interrupted_run_keeps_its_agent(stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def play(*arguments: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)  # Ctrl-C
-        return stages.play(*arguments)
-
-    before = signal.getsignal(signal.SIGINT)
-    result = loop.train(dataclasses.replace(with_config(stages, runs=str(tmp_path)), play=play))
-    assert result.score is None and result.iterations == 1
-    assert signal.getsignal(signal.SIGINT) is before
-    assert train.load_agent(result.folder).step == 1
-    assert "Stopping after this iteration" in capsys.readouterr().out
 
 
 def test_a_limit_of_time_ends_the_run_with_a_match(stages: Stages, tmp_path: Path) -> None:

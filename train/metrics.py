@@ -1,0 +1,78 @@
+"""What a run reports in numbers: one record per iteration and one per match, each a line of `metrics.jsonl`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from train.arena import Score
+from train.config import Config
+from train.run_state import Status
+from train.selfplay import Trajectory
+
+
+def iteration(status: Status) -> dict[str, Any]:
+    """Describe the iteration in progress, all of whose updates are made; its losses are their means.
+
+    Raises `FloatingPointError` if no update of the iteration had finite gradients.
+    """
+    counters = {name: getattr(status, name) for name in ("minutes", "positions", "evaluations", "updates")}
+    return {
+        "kind": "iteration",
+        "iteration": status.played,
+        **status.games,
+        **counters,  # of the whole run, not of this iteration
+        **_means(status.losses),
+        "seconds": {name: round(value, 3) for name, value in status.seconds.items()},
+    }
+
+
+def match(status: Status, first: str, second: str, score: Score, *, final: bool) -> dict[str, Any]:
+    """Describe a match of the iteration in progress in the view of `first`."""
+    low, high = score.interval()
+    return {
+        "kind": "match",
+        "iteration": status.played,
+        "minutes": status.minutes,
+        "first": first,
+        "second": second,
+        **vars(score),
+        "score": score.mean,
+        "low": low,
+        "high": high,
+        "final": final,
+    }
+
+
+def games(config: Config, trajectory: Trajectory) -> dict[str, Any]:
+    """Count what one stage of self-play brought; the length is not a number if no game ended."""
+    done, ply, reward = jax.device_get((trajectory.done, trajectory.ply, trajectory.reward))
+    ended = int(done.sum())
+    return {
+        "positions": done.size,
+        "evaluations": evaluations(config),
+        "games": ended,
+        "game_length": float((ply[done] + 1).mean()) if ended else float("nan"),
+        "draws": int((reward[done] == 0).sum()),
+    }
+
+
+def evaluations(config: Config) -> int:
+    """Network evaluations in one stage of self-play: a search has its root and one leaf a simulation.
+
+    One more judges the position that the move led to, for the value targets.
+    """
+    return config.games * config.steps * (config.num_simulations + 2)
+
+
+def _means(losses: Sequence[dict[str, Any]]) -> dict[str, float]:
+    last = losses[-1]
+    if last["skipped_in_a_row"] >= len(losses):
+        raise FloatingPointError(
+            "The gradients of a whole iteration were not finite, so nothing is learned any more: "
+            "lower `learning_rate`. Checkpoints written so far are sound."
+        )
+    counts = ("skipped_updates", "skipped_in_a_row")  # `skipped_updates` is that of the whole run
+    means = {name: float(np.mean([loss[name] for loss in losses])) for name in last if name not in counts}
+    return means | {"skipped_updates": int(last["skipped_updates"])}

@@ -1,0 +1,132 @@
+"""Where the time of a run goes: `python -m train [PRESET] --profile`.
+
+Self-play is one compiled program, so its parts cannot be timed inside it. Instead the work of a part is done alone,
+as often and at the same batch: what is left of the time of self-play is the search and the loop around it.
+"""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from rich.console import Console
+from rich.table import Table
+
+import envs
+from jaxmcts.model import Env
+from train import agent, metrics, run_state
+from train import stages as training_stages
+from train.config import Config
+from train.network import Network, Params
+from train.run_state import Arrays
+from train.stages import Stages
+
+REPEATS = 5
+# part(arrays) -> (the arrays to go on with, what else to wait for)
+Part = Callable[[Arrays], tuple[Arrays, Any]]
+
+
+def report(config: Config, console: Console | None = None) -> None:
+    """Measure a run of this config and print a table."""
+    console = console or Console()
+    console.print(
+        f"Measuring each part {REPEATS} times after compiling it; device: {jax.devices()[0].device_kind}.", style="dim"
+    )
+    console.print(table(config, measure(config)))
+
+
+def measure(config: Config, repeats: int = REPEATS) -> dict[str, float]:
+    """Time the parts of one iteration and a match, in turns: median seconds of each."""
+    arrays = run_state.start(stages := training_stages.build(config))
+    parts = _parts(stages)
+    for part in parts.values():  # the first call also compiles
+        arrays, _ = jax.block_until_ready(part(arrays))
+    seconds: dict[str, list[float]] = {name: [] for name in parts}
+    for _ in range(repeats):
+        for name, part in parts.items():
+            before = time.perf_counter()
+            arrays, _ = jax.block_until_ready(part(arrays))
+            seconds[name].append(time.perf_counter() - before)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def table(config: Config, seconds: dict[str, float]) -> Table:
+    """Lay out what `measure` found."""
+    play, learn = seconds["self-play"], seconds["learning"]
+    rest = play - seconds["network"] - seconds["rules"]
+    calls = metrics.evaluations(config) // config.games
+    result = Table(title="Where an iteration's time goes", title_justify="left")
+    result.add_column("part")
+    for name in ("seconds", "of the iteration", "of self-play"):
+        result.add_column(name, justify="right")
+
+    def add(name: str, part: float, *, within_play: bool) -> None:
+        result.add_row(name, f"{part:.3f}", f"{part / (play + learn):.1%}", f"{part / play:.1%}" if within_play else "")
+
+    add(f"self-play: {config.games} games x {config.steps} moves", play, within_play=True)
+    add(f"  network: {calls} evaluations of {config.games} positions", seconds["network"], within_play=True)
+    add(f"  rules: {calls} moves in {config.games} games", seconds["rules"], within_play=True)
+    add("  search and all else", rest, within_play=True)
+    add(f"learning: {config.updates} updates of {config.batch} positions", learn, within_play=False)
+    result.add_section()
+    result.add_row(f"a match of {config.match_games} games, beside the iterations", f"{seconds['match']:.3f}", "", "")
+    return result
+
+
+def _parts(stages: Stages) -> dict[str, Part]:
+    config, key = stages.config, jax.random.key(stages.config.seed)
+    env = envs.make(config.game)
+    network = agent.make_network(env, config)
+    calls = metrics.evaluations(config) // config.games
+    evaluate = jax.jit(lambda params, state: _evaluate_often(params, jax.vmap(env.observe)(state), network, calls))
+    move = jax.jit(lambda state: _move_often(state, env, calls))
+
+    def play(arrays: Arrays) -> tuple[Arrays, Any]:
+        games, trajectory = stages.play(arrays.learner.params, arrays.games, key)
+        ring = stages.store(arrays.replay, trajectory)
+        return dataclasses.replace(arrays, games=games, replay=ring), ()
+
+    def learn(arrays: Arrays) -> tuple[Arrays, Any]:
+        learner = arrays.learner
+        for number in range(config.updates):
+            learner, _ = stages.update(learner, arrays.replay, jax.random.fold_in(key, number))
+        return dataclasses.replace(arrays, learner=learner), ()
+
+    return {
+        "self-play": play,
+        "network": lambda arrays: (arrays, evaluate(arrays.learner.params, arrays.games.state)),
+        "rules": lambda arrays: (arrays, move(arrays.games.state)),
+        "learning": learn,
+        "match": lambda arrays: (arrays, stages.match(arrays.learner.params, key)),
+    }
+
+
+def _evaluate_often(params: Params, observation: jax.Array, network: Network, calls: int) -> jax.Array:
+    """Evaluate a batch again and again; each time something of the answers goes in, so that none can be left out."""
+
+    def evaluate(_: int, observation: jax.Array) -> jax.Array:
+        logits, value = network(params, observation)
+        answer = jnp.tanh(value + logits.sum(axis=1))
+        flat = observation.reshape(len(observation), -1)
+        return flat.at[:, 0].set(answer.astype(flat.dtype)).reshape(observation.shape)
+
+    return jax.lax.fori_loop(0, calls, evaluate, observation)
+
+
+def _move_often(state: Any, env: Env, calls: int) -> tuple[Any, jax.Array]:
+    """Make a move in each game again and again, and look at the game as the search does.
+
+    It matters not that games end in between: in a batch, a finished game costs what another does.
+    """
+
+    def move(number: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        state, seen = carry
+        mask = jax.vmap(env.legal_action_mask)(state)
+        action = jnp.argmax(mask, axis=1).astype(jnp.int32)
+        state = jax.vmap(lambda state, action: env.step(state, action))(state, action)
+        return state, seen + jax.vmap(env.observe)(state).reshape(len(action), -1).sum(axis=1)
+
+    return jax.lax.fori_loop(0, calls, move, (state, jnp.zeros(jax.tree.leaves(state)[0].shape[0])))
