@@ -20,7 +20,7 @@ from typing import Any
 
 import jax
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 import envs
 from train import charts, checkpoint, ladder, run_folder, showcase
@@ -203,7 +203,8 @@ def _chart(name: str, title: str, text: str, lines: Sequence[Line], **options: A
 
 def _match(line: Fields) -> dict[str, Any]:
     games = line["wins"] + line["draws"] + line["losses"]
-    return {**line, "first": _player(line["first"]), "second": _player(line["second"]), "games": games}
+    first, second = _player(line["first"]), _player(line["second"])
+    return {**line, "second": second, "title": f"{first[:1].upper()}{first[1:]} against {second}", "games": games}
 
 
 def _effort(record: Record) -> dict[str, Any]:
@@ -231,31 +232,38 @@ def _effort(record: Record) -> dict[str, Any]:
 def _fields(config: Config, preset: Config) -> list[dict[str, Any]]:
     """List every field of the config: its value, the preset's where that is another, and what it is."""
     meanings = dict(re.findall(r"^    (\w+): .*?  # (.+)$", inspect.getsource(Config), flags=re.MULTILINE))
-    rows = []
-    for name in (field.name for field in dataclasses.fields(config)):
-        value, usual = getattr(config, name), getattr(preset, name)
-        rows.append({"name": name, "value": value, "usual": usual, "changed": value != usual,
-                     "meaning": meanings.get(name, "")})  # fmt: skip
-    return rows
+    changed = _changes(config, preset)
+    return [
+        {
+            "name": field.name,
+            "value": _value(getattr(config, field.name)),
+            "usual": _value(getattr(preset, field.name)),
+            "changed": field.name in changed,
+            "meaning": Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(meanings.get(field.name, ""))))),
+        }
+        for field in dataclasses.fields(config)
+    ]
+
+
+def _value(value: Any) -> str:
+    return "no limit" if value == math.inf else str(value)
+
+
+def _changes(config: Config, preset: Config) -> dict[str, Any]:
+    """Give the fields in which a config differs from a preset; where the run is kept, its name included, is none."""
+    names = [field.name for field in dataclasses.fields(config) if field.name not in ("name", "runs")]
+    return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(preset, name)}
 
 
 def _command(config: Config) -> tuple[str, str]:
-    """Find the preset nearest to a config, and the command that trains it again from there.
-
-    Where the run is kept, its name included, is left to whoever gives the command.
-    """
-
-    def changes(preset: str) -> dict[str, Any]:
-        usual = PRESETS[preset]()
-        names = [field.name for field in dataclasses.fields(config) if field.name not in ("name", "runs")]
-        return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(usual, name)}
-
-    preset = min(PRESETS, key=lambda name: len(changes(name)))
-    words = ["python", "-m", "train", preset]
-    for name, value in changes(preset).items():
+    """Find the preset nearest to a config, and the command that trains it again from there."""
+    changes = {name: _changes(config, preset()) for name, preset in PRESETS.items()}
+    nearest = min(changes, key=lambda name: len(changes[name]))
+    words = ["python", "-m", "train", nearest]
+    for name, value in changes[nearest].items():
         flag = name.replace("_", "-")
         words += [f"--{flag}" if value else f"--no-{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
-    return preset, shlex.join(words)
+    return nearest, shlex.join(words)
 
 
 def _machine(record: Record) -> str:
@@ -272,7 +280,7 @@ def _facts(about: Fields, prefix: str = "") -> list[tuple[str, str]]:
     """Lay out nested fields as pairs."""
     facts = []
     for name, value in about.items():
-        facts += _facts(value, f"{prefix}{name} ") if isinstance(value, Mapping) else [(prefix + name, str(value))]
+        facts += _facts(value, f"{prefix}{name}: ") if isinstance(value, Mapping) else [(prefix + name, str(value))]
     return facts
 
 
@@ -317,17 +325,17 @@ def _games(agent: Agent, key: jax.Array) -> dict[str, Any]:
 
 
 def _boards(env: Any, game: showcase.Game) -> list[dict[str, Any]]:
-    """Draw each position with the visits of its search, and the last one as it is."""
+    """Draw each position with the weights its search gave the moves, and the last one as it is."""
     boards = []
     last = None
     for count, ply in enumerate(game.plies, start=1):
-        picture = envs.to_svg(env, ply.state, shares=ply.shares, last=last)
+        picture = envs.to_svg(env, ply.state, shares=ply.weights, last=last)
         boards.append(
             {
                 "number": count,
                 "player": _MARKS[ply.player],
                 "move": _move_name(env, ply.action),
-                "share": float(ply.shares[ply.action]),
+                "weight": float(ply.weights[ply.action]),
                 "value": ply.value,
                 "svg": Markup(picture),
             }
@@ -369,7 +377,7 @@ def _player(name: str) -> str:
     if kind == "uct":
         return f"UCT with {count} rollouts a move"
     if kind == "agent":
-        return f"the agent of iteration {count}"
+        return f"agent of iteration {count}"
     return "random moves" if name == "random" else name
 
 

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import jaxmcts
 from envs.base import is_finished
 from train.agent import Agent
 
@@ -20,7 +19,7 @@ class Ply:
     player: int  # who made it
     action: int
     value: float  # of the position, in the view of the player who made the move
-    shares: np.ndarray  # [A] of the search's visits to each move
+    weights: np.ndarray  # [A] of all moves, by the search: they sum to 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,7 +32,7 @@ class Game:
 
 def play_itself(agent: Agent, key: jax.Array) -> Game:
     """Let the agent play both sides from the start of a game, as it plays in matches."""
-    step, shares = jax.jit(agent.env.step), jax.jit(jaxmcts.visit_shares)
+    step = jax.jit(agent.env.step)
     init_key, moves_key = jax.random.split(key)
     state = agent.env.init(init_key)
     plies: list[Ply] = []
@@ -46,7 +45,7 @@ def play_itself(agent: Agent, key: jax.Array) -> Game:
                 player=int(state.to_play),
                 action=int(action[0]),
                 value=float(output.value[0]),
-                shares=np.asarray(shares(output.tree)[0]),
+                weights=np.asarray(output.action_weights[0]),
             )
         )
         state = step(state, action[0], step_key)

@@ -139,14 +139,14 @@ def test_the_whole_page(make_run: Make, player: Agent, game: showcase.Game) -> N
     assert sorted(file.name for file in folder.iterdir()) == ["config.json", "metrics.jsonl", "report.html"]
     page = Page(path)
     for words in (
-        "Tic tac toe, learned by self-play",
+        "Tic Tac Toe, learned by self-play",
         "Score against UCT with 4 rollouts a move 77.5 %",
         "95 % interval 73.2 % to 81.3 %, 400 games",
-        "the agent of iteration 2 against random moves 400 398 1 1 99.6 %",
-        "30 s on Abacus, 2 CPU cores",
-        "moves searched in self-play 2,048",
-        "play 18 s 60 % learn 12 s 40 %",
-        "versions jax 0.10.2",
+        "Agent of iteration 2 against random moves 400 398 1 1 99.6 %",
+        "for 30 s on Abacus, 2 CPU cores",
+        "Moves searched in self-play 2,048",
+        "Play 18 s 60 % Learn 12 s 40 %",
+        "versions: jax 0.10.2",
         "python -m train debug",
         "Move 1: X plays",
         "Move 2: O plays",
@@ -237,7 +237,7 @@ def test_an_old_report_stays_until_the_new_one_is_whole(make_run: Make, monkeypa
     before = report.write(folder, search=False).read_text()
     (folder / "metrics.jsonl").write_text(json.dumps(iteration(1)))
 
-    def broken(*arguments: Any) -> str:
+    def broken(*arguments: Any, **options: Any) -> str:
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):
@@ -271,7 +271,9 @@ def test_the_command_line(make_run: Make, tmp_path: Path, capsys: pytest.Capture
 )
 def test_the_command_makes_the_same_config(settings: Config, command: str, make_run: Make) -> None:
     assert command in Page(report.write(make_run(settings=settings), search=False)).text
-    _, parsed = cli.parse(shlex.split(command)[3:])
+    asked = cli.parse(shlex.split(command)[3:])[1]
+    assert isinstance(asked, cli.Command)
+    parsed = asked.config
     assert parsed == dataclasses.replace(settings, name=parsed.name, runs=parsed.runs)
 
 
@@ -288,14 +290,14 @@ def test_fields_that_were_changed_stand_out(make_run: Make) -> None:
 
 def test_the_sample_game_is_legal_and_whole(player: Agent, game: showcase.Game) -> None:
     env: Any = player.env
-    state = env.init()
+    state, step = env.init(), jax.jit(env.step)
     for ply in game.plies:
         assert not is_finished(state) and env.legal_action_mask(state)[ply.action]
         assert ply.player == int(state.to_play)
         assert -1 <= ply.value <= 1
-        assert ply.shares.shape == (env.num_actions,) and ply.shares.sum() == pytest.approx(1)
-        assert (ply.shares[~np.asarray(env.legal_action_mask(state))] == 0).all()
-        state = env.step(state, ply.action)
+        assert ply.weights.shape == (env.num_actions,) and ply.weights.sum() == pytest.approx(1)
+        assert (ply.weights[~np.asarray(env.legal_action_mask(state))] == 0).all()
+        state = step(state, ply.action)
     assert is_finished(state)
     jax.tree.map(np.testing.assert_array_equal, game.end, state)
 
