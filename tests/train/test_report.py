@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -95,28 +94,20 @@ LINES = [
     match(2, 398, 1, 1, second="random", final=True),
 ]
 
-Make = Callable[..., Path]
 
-
-@pytest.fixture
-def make_run(tmp_path: Path) -> Make:
-    """Makes the folder of a run with these lines; a line that is text goes in as it is."""
-
-    def make(lines: Any = LINES, name: str = "run", settings: Config | None = None) -> Path:
-        folder = tmp_path / name
-        folder.mkdir()
-        contents = {
-            "config": config.to_json(settings or debug()),
-            "versions": {"jax": "0.10.2"},
-            "device": {"kind": "Abacus", "count": 1, "cpus": 2},
-        }
-        (folder / "config.json").write_text(json.dumps(contents))
-        if lines is not None:
-            written = (line if isinstance(line, str) else json.dumps(line) for line in lines)
-            (folder / "metrics.jsonl").write_text("\n".join(written))
-        return folder
-
-    return make
+def make_run(folder: Path, lines: Any = LINES, settings: Config | None = None) -> Path:
+    """Make the folder of a run with these lines; a line that is text goes in as it is."""
+    folder.mkdir()
+    contents = {
+        "config": config.to_json(settings or debug()),
+        "versions": {"jax": "0.10.2"},
+        "device": {"kind": "Abacus", "count": 1, "cpus": 2},
+    }
+    (folder / "config.json").write_text(json.dumps(contents))
+    if lines is not None:
+        written = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+        (folder / "metrics.jsonl").write_text("\n".join(written))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -132,12 +123,18 @@ def game(player: Agent) -> showcase.Game:
     return showcase.play_itself(player, jax.random.key(0))
 
 
-def test_the_whole_page(make_run: Make, player: Agent, game: showcase.Game) -> None:
-    folder = make_run()
+@pytest.fixture(scope="module")
+def page(player: Agent, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The report of a whole run."""
+    folder = make_run(tmp_path_factory.mktemp("runs") / "run")
+    (folder / "checkpoints").mkdir()
     path = report.write(folder, player)
     assert path == folder / "report.html"
-    assert sorted(file.name for file in folder.iterdir()) == ["config.json", "metrics.jsonl", "report.html"]
-    page = Page(path)
+    assert not list(folder.glob("*.part"))
+    return Page(path)
+
+
+def test_it_tells_what_was_trained_how_and_how_well(page: Page, game: showcase.Game) -> None:
     for words in (
         "Tic Tac Toe, learned by self-play",
         "Score against UCT with 4 rollouts a move 77.5 %",
@@ -156,13 +153,10 @@ def test_the_whole_page(make_run: Make, player: Agent, game: showcase.Game) -> N
         assert words in page.text
     assert "missing" not in {attributes.get("class") for _, attributes in page.tags}
     assert page.count("li") == len(game.plies) + 1
-    assert len(path.read_bytes()) < 1.5e6
+    assert len(page.source) < 1.5e6
 
 
-def test_the_page_needs_nothing_from_outside(make_run: Make, player: Agent) -> None:
-    folder = make_run()
-    (folder / "checkpoints").mkdir()
-    page = Page(report.write(folder, player))
+def test_the_page_needs_nothing_from_outside(page: Page) -> None:
     assert set(re.findall(r"https?:[^\"' <]*", page.source)) == {"http://www.w3.org/2000/svg"}
     assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in page.tags}
     assert "@import" not in page.source
@@ -170,8 +164,7 @@ def test_the_page_needs_nothing_from_outside(make_run: Make, player: Agent) -> N
     assert links == {"config.json", "metrics.jsonl", "checkpoints"}  # what is there, and nothing else
 
 
-def test_pictures_do_not_disturb_each_other(make_run: Make, player: Agent) -> None:
-    page = Page(report.write(make_run(), player))
+def test_pictures_do_not_disturb_each_other(page: Page) -> None:
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     pointed = re.findall(r"url\(#([^)]*)\)", page.source)
@@ -180,8 +173,8 @@ def test_pictures_do_not_disturb_each_other(make_run: Make, player: Agent) -> No
     assert page.count("style") == 1  # a style sheet inside a picture would rule the whole page
 
 
-def test_colours_follow_the_reader(make_run: Make, player: Agent) -> None:
-    source = report.write(make_run(), player).read_text()
+def test_colours_follow_the_reader(page: Page) -> None:
+    source = page.source
     assert "prefers-color-scheme: dark" in source and "@media print" in source
     defined = set(re.findall(r"(--[\w-]+):", source))
     assert set(re.findall(r"var\((--[\w-]+)\)", source)) <= defined  # those with a fallback need no definition
@@ -192,25 +185,24 @@ def test_colours_follow_the_reader(make_run: Make, player: Agent) -> None:
     assert not any(colour in source for colour in (charts.INK, charts.RULE, *charts.SERIES))
 
 
-def test_a_reader_who_cannot_see_it(make_run: Make, player: Agent) -> None:
-    page = Page(report.write(make_run(), player))
+def test_a_reader_who_cannot_see_it(page: Page) -> None:
     titled = re.findall(r"<svg[^>]*role=\"img\"[^>]*>\s*<title>[^<]+</title>", page.source)
     assert len(titled) == page.count("svg")
     assert page.count("h1") == 1 and page.count("table") == page.count("thead") >= 4
     assert all(attributes.get("scope") for tag, attributes in page.tags if tag == "th")
 
 
-def test_names_are_text_and_not_markup(make_run: Make) -> None:
+def test_names_are_text_and_not_markup(tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)>"
     lines = [iteration(1), match(1, 2, 2, 2, second=f"uct {evil}", final=True)]
-    folder = make_run(lines, name=evil, settings=dataclasses.replace(debug(), name=evil, runs=f"$a$ {evil}"))
+    folder = make_run(tmp_path / evil, lines, settings=dataclasses.replace(debug(), name=evil, runs=f"$a$ {evil}"))
     page = Page(report.write(folder, search=False))
     assert page.count("img") == 0
     assert page.text.count(evil) >= 3
 
 
-def test_a_run_that_has_just_begun(make_run: Make) -> None:
-    page = Page(report.write(make_run(lines=None)))
+def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
+    page = Page(report.write(make_run(tmp_path / "run", lines=None)))
     assert "0 of 2 iterations are done" in page.text
     assert "No match has been played yet" in page.text
     assert "There is no sample game: " in page.text and "has no checkpoint that can be loaded" in page.text
@@ -218,22 +210,22 @@ def test_a_run_that_has_just_begun(make_run: Make) -> None:
     assert page.text.count("Nothing to draw yet.") == 6
 
 
-def test_a_run_that_was_interrupted(make_run: Make) -> None:
+def test_a_run_that_was_interrupted(tmp_path: Path) -> None:
     lines = [iteration(1, games=0, game_length=None, draws=0), match(1, 30, 4, 66), '{"kind": "iteration", "iter']
-    page = Page(report.write(make_run(lines), search=False))
+    page = Page(report.write(make_run(tmp_path / "run", lines), search=False))
     assert "1 of 2 iterations are done" in page.text
     assert "1 lines of metrics.jsonl cannot be read" in page.text
     assert "Score against UCT with 4 rollouts a move 32.0 %" in page.text and "after iteration 1" in page.text
     assert page.text.count("Nothing to draw yet.") == 2  # no game has ended: no length, no draws
 
 
-def test_lines_of_other_kinds_are_nothing_to_worry_about(make_run: Make) -> None:
-    run = record.read(make_run([{"kind": "profile"}, iteration(1)]))
+def test_lines_of_other_kinds_are_nothing_to_worry_about(tmp_path: Path) -> None:
+    run = record.read(make_run(tmp_path / "run", [{"kind": "profile"}, iteration(1)]))
     assert (run.iteration, run.unread, len(run.matches)) == (1, 0, 0)
 
 
-def test_an_old_report_stays_until_the_new_one_is_whole(make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = make_run()
+def test_an_old_report_stays_until_the_new_one_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_run(tmp_path / "run")
     before = report.write(folder, search=False).read_text()
     (folder / "metrics.jsonl").write_text(json.dumps(iteration(1)))
 
@@ -247,8 +239,8 @@ def test_an_old_report_stays_until_the_new_one_is_whole(make_run: Make, monkeypa
     assert report.write(folder, search=False).read_text() != before
 
 
-def test_the_command_line(make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = make_run()
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_run(tmp_path / "run")
     assert report.main([str(folder)]) == 0
     assert capsys.readouterr().out.strip() == str(folder / "report.html")
     assert report.main([str(tmp_path / "nowhere")]) == 2
@@ -269,16 +261,16 @@ def test_the_command_line(make_run: Make, tmp_path: Path, capsys: pytest.Capture
         (dataclasses.replace(connect_four(), minutes=2.5), "python -m train connect_four --minutes 2.5"),
     ],
 )
-def test_the_command_makes_the_same_config(settings: Config, command: str, make_run: Make) -> None:
-    assert command in Page(report.write(make_run(settings=settings), search=False)).text
+def test_the_command_makes_the_same_config(settings: Config, command: str, tmp_path: Path) -> None:
+    assert command in Page(report.write(make_run(tmp_path / "run", settings=settings), search=False)).text
     asked = cli.parse(shlex.split(command)[3:])[1]
     assert isinstance(asked, cli.Command)
     parsed = asked.config
     assert parsed == dataclasses.replace(settings, name=parsed.name, runs=parsed.runs)
 
 
-def test_fields_that_were_changed_stand_out(make_run: Make) -> None:
-    page = Page(report.write(make_run(settings=dataclasses.replace(debug(), seed=41)), search=False))
+def test_fields_that_were_changed_stand_out(tmp_path: Path) -> None:
+    page = Page(report.write(make_run(tmp_path / "run", settings=dataclasses.replace(debug(), seed=41)), search=False))
     assert [attributes for tag, attributes in page.tags if tag == "tr" and "class" in attributes] == [
         {"class": "changed"}
     ]
@@ -336,6 +328,6 @@ def test_a_chart_is_the_same_each_time_and_shows_names_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("minutes", "text"), [(0.0, "0 s"), (0.999, "1 min 00 s"), (4.84, "4 min 50 s"), (125.0, "2 h 05 min")]
 )
-def test_durations_are_written_for_people(minutes: float, text: str, make_run: Make) -> None:
-    page = Page(report.write(make_run([iteration(1, minutes=minutes)]), search=False))
+def test_durations_are_written_for_people(minutes: float, text: str, tmp_path: Path) -> None:
+    page = Page(report.write(make_run(tmp_path / "run", [iteration(1, minutes=minutes)]), search=False))
     assert f"Time {text} 1 of 2 iterations" in page.text
