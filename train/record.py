@@ -1,0 +1,83 @@
+"""What a run has written down so far: `config.json` and the lines of `metrics.jsonl`.
+
+A run may be going on, or may have been killed in the middle of a line: whatever can be read is read.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from train import run_folder
+from train.config import Config
+
+Fields = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """The run of one folder, its lines in the order they were written."""
+
+    folder: Path
+    config: Config
+    about: Fields  # what `config.json` holds besides the config: versions, device, ...
+    iterations: Sequence[Fields]
+    matches: Sequence[Fields]  # each in the view of the player called `first`
+    unread: int  # lines of `metrics.jsonl` that are no JSON object
+
+    @property
+    def minutes(self) -> float:
+        """How long the run has taken, up to its last line."""
+        return max((number(line, "minutes") for line in (*self.iterations, *self.matches)), default=0.0)
+
+    @property
+    def iteration(self) -> int:
+        """The last iteration that was done, 0 if none was."""
+        return max((line["iteration"] for line in self.iterations), default=0)
+
+    @property
+    def finals(self) -> Sequence[Fields]:
+        """The matches that were played when training was over."""
+        return [line for line in self.matches if line["final"]]
+
+    @property
+    def verdict(self) -> Fields | None:
+        """The match that says most: that of the newest agent measured against UCT, else the last one if any."""
+        against_uct = [
+            line
+            for line in self.matches
+            if line["first"] == f"agent {line['iteration']}" and line["second"].startswith("uct ")
+        ]
+        return next(iter((against_uct or self.matches)[-1:]), None)
+
+
+def read(folder: Path) -> Record:
+    """Read the record of a run. Raises `ValueError` if the folder is no run."""
+    config = run_folder.read_config(folder)
+    about = json.loads((folder / run_folder.CONFIG).read_text())
+    path = folder / run_folder.METRICS
+    lines = [_parse(line) for line in path.read_text(errors="replace").splitlines()] if path.exists() else []
+    return Record(
+        folder=folder,
+        config=config,
+        about={name: value for name, value in about.items() if name != "config"},
+        iterations=[line for line in lines if line is not None and line.get("kind") == "iteration"],
+        matches=[line for line in lines if line is not None and line.get("kind") == "match"],
+        unread=lines.count(None),
+    )
+
+
+def number(line: Fields, name: str) -> float:
+    """Give a number of a line; NaN where it is null, which stands for what JSON lacks, or absent."""
+    value = line.get(name)
+    return math.nan if value is None else float(value)
+
+
+def _parse(line: str) -> Fields | None:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) else None
