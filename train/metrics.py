@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from train import search
 from train.config import Config
 from train.run_state import Status
 from train.selfplay import Trajectory
@@ -33,19 +34,16 @@ def games(config: Config, trajectory: Trajectory) -> dict[str, Any]:
     ended = int(done.sum())
     return {
         "positions": done.size,
-        "evaluations": evaluations(config),
+        "evaluations": evaluations(config, trajectory),
         "games": ended,
         "game_length": float((ply[done] + 1).mean()) if ended else float("nan"),
         "draws": int((reward[done] == 0).sum()),
     }
 
 
-def evaluations(config: Config) -> int:
-    """Network evaluations in one stage of self-play: a search has its root and one leaf a simulation.
-
-    One more judges the position that the move led to, for the value targets.
-    """
-    return config.games * config.steps * (config.num_simulations + 2)
+def evaluations(config: Config, trajectory: Trajectory) -> int:
+    """Count the network evaluations of one stage of self-play: its searches, and its last positions' own values."""
+    return search.count_evaluations(config, trajectory.policy_weight) + config.games
 
 
 def _means(losses: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -17,10 +17,10 @@ from rich.table import Table
 
 import envs
 from jaxmcts.model import Env
-from train import agent, metrics, run_state
+from train import run_state
 from train import stages as training_stages
 from train.config import Config
-from train.network import Network, Params
+from train.network import Network, Params, make_network
 from train.run_state import Arrays
 from train.stages import Stages
 
@@ -57,7 +57,7 @@ def table(config: Config, seconds: dict[str, float]) -> Table:
     """Lay out what `measure` found."""
     play, learn = seconds["self-play"], seconds["learning"]
     rest = play - seconds["network"] - seconds["rules"]
-    calls = metrics.evaluations(config) // config.games
+    calls = evaluations(config)
     result = Table(title="Where an iteration's time goes", title_justify="left")
     for name in ("part", "work"):
         result.add_column(name, no_wrap=True)
@@ -80,13 +80,13 @@ def table(config: Config, seconds: dict[str, float]) -> Table:
 def _parts(stages: Stages) -> dict[str, Part]:
     config, key = stages.config, jax.random.key(stages.config.seed)
     env = envs.make(config.game)
-    network = agent.make_network(env, config)
-    calls = metrics.evaluations(config) // config.games
+    network = make_network(env, config)
+    calls = evaluations(config)
     evaluate = jax.jit(lambda params, state: _evaluate_often(params, jax.vmap(env.observe)(state), network, calls))
     move = jax.jit(lambda state: _move_often(state, env, calls))
 
     def play(arrays: Arrays) -> tuple[Arrays, Any]:
-        games, trajectory = stages.play(arrays.learner.params, arrays.games, key)
+        games, trajectory = stages.play(arrays.learner.playing, arrays.games, key)
         ring = stages.store(arrays.replay, trajectory)
         return dataclasses.replace(arrays, games=games, replay=ring), ()
 
@@ -98,11 +98,18 @@ def _parts(stages: Stages) -> dict[str, Part]:
 
     return {
         "self-play": play,
-        "network": lambda arrays: (arrays, evaluate(arrays.learner.params, arrays.games.state)),
+        "network": lambda arrays: (arrays, evaluate(arrays.learner.playing, arrays.games.state)),
         "rules": lambda arrays: (arrays, move(arrays.games.state)),
         "learning": learn,
-        "match": lambda arrays: (arrays, stages.match(arrays.learner.params, key)),
+        "match": lambda arrays: (arrays, stages.ladder.measure(arrays.learner.playing, 1, {}, key, final=False)),
     }
+
+
+def evaluations(config: Config) -> int:
+    """Count the evaluations of a batch in one stage of self-play; of two budgets, their mean."""
+    full = config.full_search_share
+    nodes = full * (1 + config.num_simulations) + (1 - full) * (1 + config.fast_num_simulations)
+    return round(config.steps * nodes) + 1
 
 
 def _evaluate_often(params: Params, observation: jax.Array, network: Network, calls: int) -> jax.Array:

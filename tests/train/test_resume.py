@@ -190,7 +190,7 @@ def test_what_is_counted_agrees_after_a_stop_between_two_updates(stages: Stages,
     assert status.updates == int(arrays.learner.updates) == max(map(int, counts)) == 12
     last = records(folder)[-2]  # a match is the last
     assert (last["updates"], last["positions"]) == (12, 4 * 4 * 3) == (status.updates, status.positions)
-    assert last["evaluations"] == last["positions"] * (CONFIG.num_simulations + 2)
+    assert last["evaluations"] == last["positions"] * (CONFIG.num_simulations + 1) + 3 * CONFIG.games
 
 
 def test_the_last_two_checkpoints_are_kept(whole: Result) -> None:
