@@ -8,7 +8,7 @@ is rated by more than a chain of small steps.
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -64,8 +64,8 @@ class Ladder:
 
     def measure(
         self, params: Params, iteration: int, earlier: Mapping[int, Params], key: jax.Array, *, final: bool
-    ) -> list[Match]:
-        """Play what is due for the agent of `iteration`; its match with UCT comes first.
+    ) -> Iterator[Match]:
+        """Play what is due for the agent of `iteration`, match by match; that with UCT comes first.
 
         `earlier` has the parameters of agents by iteration and may read them when asked; those of `iteration` and
         after are not looked at. An agent that cannot be read is left out, and a line says so.
@@ -81,16 +81,9 @@ class Ladder:
         pairs += [(entrants[upper], entrants[lower], 1) for lower, upper in rungs if (lower, upper) not in met]
         if final:
             pairs += [(newest, Entrant(name="random", player=Random(self.env)), 1)]
-        return [
-            Match(
-                iteration=iteration,
-                first=first.name,
-                second=second.name,
-                score=self._play(first, second, jax.random.fold_in(key, number), repeats),
-                final=final,
-            )
-            for number, (first, second, repeats) in enumerate(pairs)
-        ]
+        for number, (first, second, repeats) in enumerate(pairs):
+            score = self._play(first, second, jax.random.fold_in(key, number), repeats)
+            yield Match(iteration=iteration, first=first.name, second=second.name, score=score, final=final)
 
     def _agent(self, iteration: int, params: Params) -> Entrant:
         return Entrant(name=f"agent {iteration}", player=Trained(self.env, self.config), params=params)

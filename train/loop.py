@@ -9,8 +9,9 @@ from pathlib import Path
 
 import jax
 
-from train import checkpoint, messages, metrics, run_folder, run_state
+from train import checkpoint, messages, metrics, report, run_folder, run_state
 from train import stages as training_stages
+from train.agent import Agent
 from train.arena import Score
 from train.config import Config
 from train.network import Params
@@ -94,17 +95,22 @@ def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Resu
                 if finished or _due(config, iteration):
                     log.phase("matches")
                     run_state.save(folder, arrays, status)  # matches take long
-                    score = _evaluate(stages, folder, arrays.learner.playing, match_key, status, finished, log)
+                    score = _evaluate(stages, folder, arrays.learner.playing, match_key, status, finished, log, stop)
+                    if stop.signal is not None:
+                        break  # whoever resumes plays all of these matches again
                 status = status.after_iteration(watch.lap(), finished=finished)
                 if iteration % config.checkpoint_every == 0:
                     run_state.save(folder, arrays, status)
+                    report.write(folder, search=False)
 
         log.phase("saving")
         digest = run_state.save(folder, arrays, status)
         if status.finished:
+            report.write(folder, _agent(stages, arrays, status))
             log.say(messages.ending(config, folder, score, digest))
         else:
             checkpoint.save(folder / run_folder.AGENTS, status.played, arrays.learner.playing)
+            report.write(folder, search=False)
             log.say(messages.stopped(config, folder, status, digest))
     return Result(
         folder=folder,
@@ -142,12 +148,20 @@ def _learn(
 
 
 def _evaluate(
-    stages: Stages, folder: Path, params: Params, key: jax.Array, status: Status, final: bool, log: Log
+    stages: Stages, folder: Path, params: Params, key: jax.Array, status: Status, final: bool, log: Log, stop: Stop
 ) -> Score:
-    """Keep the agent as it is and play the matches that are due; returns its score against UCT."""
+    """Keep the agent as it is and play the matches that are due, until a signal comes; its score against UCT."""
     agents = folder / run_folder.AGENTS
     checkpoint.save(agents, status.played, params)
-    matches = stages.ladder.measure(params, status.played, checkpoint.Saved(agents, params), key, final=final)
-    for match in matches:
+    played = []
+    for match in stages.ladder.measure(params, status.played, checkpoint.Saved(agents, params), key, final=final):
         log.match(match.to_json() | {"minutes": status.minutes})
-    return matches[0].score
+        played.append(match)
+        if stop.signal is not None:
+            break
+    return played[0].score
+
+
+def _agent(stages: Stages, arrays: Arrays, status: Status) -> Agent:
+    """Make the agent that plays as the run does now."""
+    return Agent(env=stages.ladder.env, config=stages.config, params=arrays.learner.playing, step=status.played)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jax
 
+from train import run_folder
 from train.arena import Score
 from train.config import Config
 from train.run_state import Status
@@ -56,6 +57,7 @@ def finished(config: Config, folder: Path, status: Status, digest: str) -> str:
 def _use(folder: Path, digest: str) -> str:
     return (
         f"Run:      {folder}\n"
+        f"Report:   {folder / run_folder.REPORT}\n"
         f"Digest:   {digest}\n"
         f'Load:     agent = train.load_agent("{folder}")\n'
         f"Ask:      python -m train.agent {folder} 3 2    (moves so far; it answers with its own)"

@@ -32,7 +32,6 @@ from train.config import Config
 from train.presets import PRESETS
 from train.record import Fields, Record, number
 
-REPORT = "report.html"
 _TEMPLATE = "report.html.jinja"
 _FILES = {
     run_folder.CONFIG: "the configuration, the machine and the versions",
@@ -60,8 +59,8 @@ def write(folder: str | Path, agent: Agent | None = None, *, search: bool = True
             games = _games(agent or load_agent(record.folder), jax.random.key(record.config.seed))
         except (checkpoint.CheckpointError, ValueError) as error:  # no agent yet, or a game without pictures
             missing.append(f"There is no sample game: {error}")
-    path = record.folder / REPORT
-    part = path.with_name(REPORT + ".part")
+    path = record.folder / run_folder.REPORT
+    part = path.with_name(path.name + ".part")
     part.write_text(_render(_page(record) | games | {"missing": missing}), encoding="utf-8")
     part.replace(path)
     return path

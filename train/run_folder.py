@@ -20,6 +20,7 @@ METRICS = "metrics.jsonl"  # one line per iteration and per match
 CHECKPOINTS = "checkpoints"  # all that the run goes on from; the last two
 AGENTS = "agents"  # the parameters that play, one per evaluation
 TENSORBOARD = "tensorboard"  # the metrics again, for TensorBoard
+REPORT = "report.html"  # what became of it, for people
 LOCK = "lock"  # held by the process that writes
 
 

@@ -101,7 +101,7 @@ def _parts(stages: Stages) -> dict[str, Part]:
         "network": lambda arrays: (arrays, evaluate(arrays.learner.playing, arrays.games.state)),
         "rules": lambda arrays: (arrays, move(arrays.games.state)),
         "learning": learn,
-        "match": lambda arrays: (arrays, stages.ladder.measure(arrays.learner.playing, 1, {}, key, final=False)),
+        "match": lambda arrays: (arrays, list(stages.ladder.measure(arrays.learner.playing, 1, {}, key, final=False))),
     }
 
 

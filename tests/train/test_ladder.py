@@ -54,7 +54,7 @@ class Kept(Mapping[int, int]):
 
 
 def measure(iteration: int, earlier: Mapping[int, Any], *, final: bool) -> list[Match]:
-    return LADDER.measure(10 * iteration, iteration, earlier, jax.random.key(iteration), final=final)
+    return list(LADDER.measure(10 * iteration, iteration, earlier, jax.random.key(iteration), final=final))
 
 
 def pairs(matches: list[Match]) -> list[tuple[str, str, int]]:
