@@ -35,12 +35,12 @@ def report(config: Config, console: Console | None = None) -> None:
     console.print(
         f"Measuring each part {REPEATS} times after compiling it; device: {jax.devices()[0].device_kind}.", style="dim"
     )
-    console.print(table(config, measure(config)))
+    console.print(table(config, measure(training_stages.build(config))))
 
 
-def measure(config: Config, repeats: int = REPEATS) -> dict[str, float]:
+def measure(stages: Stages, repeats: int = REPEATS) -> dict[str, float]:
     """Time the parts of one iteration and a match, in turns: median seconds of each."""
-    arrays = run_state.start(stages := training_stages.build(config))
+    arrays = run_state.start(stages)
     parts = _parts(stages)
     for part in parts.values():  # the first call also compiles
         arrays, _ = jax.block_until_ready(part(arrays))

@@ -69,11 +69,20 @@ def test_a_folder_that_is_no_run_cannot_be_resumed(tmp_path: Path, capsys: pytes
     assert "it holds no config.json" in capsys.readouterr().err
 
 
-def test_profile_prints_where_the_time_goes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["debug", "--profile"]) == 0
-    said = capsys.readouterr().out
-    for part in ("8 games x 4 moves", "24 x 8 positions", "rules", "search and the rest", "learning", "a match"):
-        assert part in said, part
+def test_profile_prints_where_the_time_goes_and_trains_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {"self-play": 6.0, "network": 4.5, "rules": 0.3, "learning": 2.0, "match": 7.0}
+    monkeypatch.setattr("train.timing.measure", lambda stages: seconds)
+    assert cli.main(["debug", "--profile", "--runs", str(tmp_path / "runs")]) == 0
+    rows = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines()]
+    assert "self-play 8 games x 4 moves 6.000 75.0% 100.0%".split() in rows
+    assert "network 24 x 8 positions 4.500 56.2% 75.0%".split() in rows
+    assert "rules 24 x 8 moves 0.300 3.8% 5.0%".split() in rows
+    assert "search and the rest 1.200 15.0% 20.0%".split() in rows
+    assert "learning 2 x 16 positions 2.000 25.0%".split() in rows
+    assert "a match, beside it 8 games 7.000".split() in rows
+    assert not (tmp_path / "runs").exists()
 
 
 def test_an_unknown_preset_or_game_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

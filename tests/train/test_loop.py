@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import train
-from train import agent, loop
+from train import agent, loop, timing
 from train import stages as training_stages
 from train.loop import Result
 from train.presets import debug
@@ -106,6 +106,12 @@ def test_updates_that_are_never_finite_end_the_run(stages: Stages, tmp_path: Pat
 
     with pytest.raises(FloatingPointError, match="not finite"):
         loop.train(dataclasses.replace(with_config(stages, runs=str(tmp_path)), store=store))
+
+
+def test_the_parts_of_an_iteration_can_be_timed(stages: Stages) -> None:
+    seconds = timing.measure(stages, repeats=1)
+    assert set(seconds) == {"self-play", "network", "rules", "learning", "match"}
+    assert all(value > 0 for value in seconds.values())
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
