@@ -9,6 +9,8 @@ from typing import Any
 from envs.base import BoardGame, State, Symmetry, auto_reset
 from envs.check import ContractError, check_env
 from envs.connect_four import ConnectFour
+from envs.hex import Hex
+from envs.picture import to_svg
 from envs.render import from_text, to_text
 from envs.tic_tac_toe import TicTacToe
 from envs.time_limit import TimeLimit
@@ -17,6 +19,7 @@ __all__ = [
     "BoardGame",
     "ConnectFour",
     "ContractError",
+    "Hex",
     "State",
     "Symmetry",
     "TicTacToe",
@@ -26,10 +29,11 @@ __all__ = [
     "from_text",
     "make",
     "names",
+    "to_svg",
     "to_text",
 ]
 
-_GAMES: dict[str, type[BoardGame]] = {game.name: game for game in (TicTacToe, ConnectFour)}
+_GAMES: dict[str, type[BoardGame]] = {game.name: game for game in (TicTacToe, ConnectFour, Hex)}
 
 
 def names() -> tuple[str, ...]:

@@ -56,6 +56,7 @@ class BoardGame(abc.ABC):
     name: ClassVar[str]
     num_players: ClassVar[int]
     bottom_up: ClassVar[bool] = False  # row 0 of the observation is the lowest one on paper
+    slanted: ClassVar[bool] = False  # each row lies half a cell to the right of the one above it
 
     @property
     @abc.abstractmethod
@@ -86,7 +87,7 @@ class BoardGame(abc.ABC):
         """Play a legal `action` in a running game; on other input the result is dropped and need not make sense."""
 
     def arrange(self, planes: np.ndarray, to_play: int) -> State:
-        """Set up a position: `planes` is bool of `observation_shape`, in the view of `to_play`.
+        """Set up a position: `planes` [rows, columns, 2] bool are the stones of `to_play` and the other's.
 
         The other player is taken to have moved last, so a line of theirs is a win just made. Raises
         `ValueError` for stones that cannot lie so, `NotImplementedError` if the game has no such thing.

@@ -73,6 +73,10 @@ class TimeLimit:
     def bottom_up(self) -> bool:
         return getattr(self.env, "bottom_up", False)
 
+    @property
+    def slanted(self) -> bool:
+        return getattr(self.env, "slanted", False)
+
     def init(self, key: jax.Array | None = None, /) -> TimedState:
         """Start a game with no plies played."""
         return TimedState(inner=self.env.init(key), plies=jnp.zeros((), jnp.int32))

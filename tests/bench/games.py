@@ -29,6 +29,9 @@ PLIES = 128
 ROUNDS = 5
 CALLS = 9  # of each side, per round
 
+# What makes our game the one that pgx has, where that is an option.
+OPTIONS: dict[str, dict[str, Any]] = {"hex": {"swap": True}}
+
 
 def run(rounds: int = ROUNDS) -> list[dict[str, Any]]:
     """Measure every game and give one JSON-ready row each."""
@@ -57,7 +60,7 @@ def record_games(env: envs.BoardGame, batch: int, plies: int, seed: int = 0) -> 
 def _measure(name: str, rounds: int) -> dict[str, Any]:
     import pgx
 
-    env, theirs = envs.make(name), pgx.make(name)
+    env, theirs = envs.make(name, **OPTIONS.get(name, {})), pgx.make(name)
     actions = jnp.asarray(record_games(env, BATCH, PLIES))
     keys = jax.random.split(jax.random.key(0), BATCH)
     sides = [

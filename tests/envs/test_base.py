@@ -22,6 +22,7 @@ GAMES = [
     *(envs.make(name) for name in envs.names()),
     envs.make("connect_four", rows=4, columns=4),
     envs.make("connect_four", rows=12, columns=5, connect=5),
+    envs.make("hex", size=3, swap=True),
     TimeLimit(envs.make("connect_four"), 20),
 ]
 IDS = [repr(game) for game in GAMES]
@@ -89,7 +90,7 @@ def test_symmetries_can_be_drawn_by_lot_on_the_device(env: Any) -> None:
 
 def test_states_are_small() -> None:
     sizes = {name: sum(x.nbytes for x in jax.tree.leaves(envs.make(name).init())) for name in envs.names()}
-    assert sizes == {"tic_tac_toe": 18, "connect_four": 30}
+    assert sizes == {"tic_tac_toe": 18, "connect_four": 30, "hex": 135}
 
 
 @pytest.mark.parametrize("action", [1.0, True, jnp.float32(2)])

@@ -23,12 +23,16 @@ CASES = [
     ("connect_four", {}, "connect_four", 43),
     ("connect_four", {"rows": 5, "columns": 8, "connect": 3}, "connect_four(rows=5,columns=8,x_in_row=3)", 40),
     ("connect_four", {"rows": 9, "columns": 9, "connect": 5}, "connect_four(rows=9,columns=9,x_in_row=5)", 81),
+    ("hex", {"size": 3, "swap": True}, "hex(board_size=3,swap=True)", 10),
+    ("hex", {"size": 5}, "hex(board_size=5)", 25),
+    ("hex", {"size": 8, "swap": True}, "hex(board_size=8,swap=True)", 65),
+    ("hex", {"size": 11}, "hex(board_size=11)", 121),
 ]
 GAMES = 60
 
 
 @pytest.mark.parametrize(("name", "options", "theirs", "plies"), CASES, ids=[case[2] for case in CASES])
-def test_open_spiel_agrees_at_every_ply(name: str, options: dict[str, int], theirs: str, plies: int) -> None:
+def test_open_spiel_agrees_at_every_ply(name: str, options: dict[str, Any], theirs: str, plies: int) -> None:
     env = envs.make(name, **options)
     states, masks, moves = playing.random_moves(env, GAMES, plies, seed=1)
     game = pyspiel.load_game(theirs)
@@ -49,10 +53,18 @@ def test_open_spiel_agrees_at_every_ply(name: str, options: dict[str, int], thei
     assert ends == GAMES
 
 
-@pytest.mark.parametrize(("name", "plies"), [("tic_tac_toe", 10), ("connect_four", 43)])
-def test_pgx_agrees_at_every_ply(name: str, plies: int) -> None:
-    env = envs.make(name)
-    states, masks, moves = playing.random_moves(env, GAMES, plies, seed=2)
+@pytest.mark.parametrize(
+    ("name", "options", "plies", "games"),
+    [
+        ("tic_tac_toe", {}, 10, GAMES),
+        ("connect_four", {}, 43, GAMES),
+        ("hex", {"swap": True}, 122, GAMES),
+        pytest.param("hex", {"swap": True}, 122, 2400, marks=pytest.mark.slow),  # 200,000 plies
+    ],
+)
+def test_pgx_agrees_at_every_ply(name: str, options: dict[str, Any], plies: int, games: int) -> None:
+    env = envs.make(name, **options)
+    states, masks, moves = playing.random_moves(env, games, plies, seed=2)
     theirs = jax.device_get(_pgx_program(_pgx(name))(moves))
     beginner = theirs.current_player[0]
     np.testing.assert_array_equal(states.terminated, theirs.terminated)
@@ -64,7 +76,8 @@ def test_pgx_agrees_at_every_ply(name: str, plies: int) -> None:
     np.testing.assert_array_equal(ours, theirs.rewards)
     seen = np.asarray(jax.jit(jax.vmap(jax.vmap(env.observe)))(states))
     seen = seen[:, :, ::-1] if env.bottom_up else seen
-    np.testing.assert_array_equal(seen[live], theirs.observation[live])
+    # In Hex pgx has one plane more, whether swapping is allowed: the mask says so.
+    np.testing.assert_array_equal(seen[live], theirs.observation[live][..., : seen.shape[-1]])
 
 
 @functools.cache

@@ -85,8 +85,8 @@ def test_a_diagram_without_spaces_is_read_too() -> None:
         (TTT, "XX.\nOO.\n....", r"rows of lengths \[3, 3, 4\]"),
         (TTT, "XXX\nX..\nOO.", "4 X and 2 O"),
         (TTT, "OO.\nX..\n...", "1 X and 2 O"),
-        (TTT, "XXX\nOOO\n...", "has a line of X, who is to play"),
-        (TTT, "XXX\nOO.\n.O.", "has a line of X, who is to play"),
+        (TTT, "XXX\nOOO\n...", "has a win of X, who is to play"),
+        (TTT, "XXX\nOO.\n.O.", "has a win of X, who is to play"),
         (C4, ".......\n" * 4 + "X......\n.......", "hangs in the air"),
     ],
 )
