@@ -1,4 +1,4 @@
-"""Charts for a page: matplotlib lays them out, the page colours them.
+"""Inline SVG for a page: charts, which matplotlib lays out and the page colours, and pictures with a common ground.
 
 A chart comes back as one `<svg>` to put into HTML. Its colours are CSS variables and its letters are the page's,
 so it follows dark mode and print; it has no size of its own, only a shape, and takes the width it is given.
@@ -134,8 +134,7 @@ def _inline(svg: str, name: str, description: str) -> str:
     title = ElementTree.Element(f"{{{_SVG}}}title")
     title.text = description
     root.insert(0, title)
-    ElementTree.register_namespace("", _SVG)
-    return ElementTree.tostring(root, encoding="unicode")
+    return _write(root)
 
 
 def _adopt(element: ElementTree.Element, name: str) -> None:
@@ -151,3 +150,32 @@ def _adopt(element: ElementTree.Element, name: str) -> None:
     if element.tag == f"{{{_SVG}}}text":
         element.set("style", re.sub(r"font-family:[^;]*;?", "", element.get("style", "")))
     element.text, element.tail = (text and text.strip() for text in (element.text, element.tail))
+
+
+def share_ground(pictures: Sequence[str], name: str) -> tuple[str, list[str]]:
+    """Draw once what all pictures have in common: an element to put on the page before them, and the smaller pictures.
+
+    For boards of one game, whose cells are most of a picture. What is common is drawn where the first of it was, so
+    nothing that the pictures do not share may lie between. `name` is the ground's id, unique on the page.
+    """
+    roots = [ElementTree.fromstring(picture) for picture in pictures]
+    drawn = [[ElementTree.tostring(child) for child in root] for root in roots]
+    common = set.intersection(*map(set, drawn))
+    ground = ElementTree.Element(f"{{{_SVG}}}g", id=name)
+    ground.extend(child for child, text in zip(roots[0], drawn[0]) if text in common)
+    for root, texts in zip(roots, drawn):
+        places = [place for place, text in enumerate(texts) if text in common]
+        for place in reversed(places):
+            del root[place]
+        if places:
+            root.insert(places[0], ElementTree.Element(f"{{{_SVG}}}use", href=f"#{name}"))
+    hidden = ElementTree.Element(
+        f"{{{_SVG}}}svg", {"width": "0", "height": "0", "class": "ground", "aria-hidden": "true"}
+    )
+    ElementTree.SubElement(hidden, f"{{{_SVG}}}defs").append(ground)
+    return _write(hidden), [_write(root) for root in roots]
+
+
+def _write(element: ElementTree.Element) -> str:
+    ElementTree.register_namespace("", _SVG)
+    return ElementTree.tostring(element, encoding="unicode")

@@ -12,6 +12,7 @@ import inspect
 import math
 import re
 import shlex
+import string
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -301,6 +302,7 @@ def _games(agent: Agent, key: jax.Array) -> dict[str, Any]:
     game = showcase.play_itself(agent, game_key)
     chances = showcase.first_moves(agent, opening_key)
     env = agent.env
+    ground, boards = _boards(env, game)
     values = [ply.value if ply.player == 0 else -ply.value for ply in game.plies]
     course = charts.chart(
         "course",
@@ -313,7 +315,13 @@ def _games(agent: Agent, key: jax.Array) -> dict[str, Any]:
     start = game.plies[0].state
     best = max((chance, action) for action, chance in enumerate(chances.tolist()) if not math.isnan(chance))
     return {
-        "game": {"boards": _boards(env, game), "course": Markup(course), "result": _result(game.end)},
+        "game": {
+            "ground": ground,
+            "boards": boards,
+            "course": Markup(course),
+            "result": _result(game.end),
+            "is_large": env.observation_shape[1] > 8,
+        },
         "opening": {
             "board": Markup(envs.to_svg(env, start, heat=chances)),
             "best": _move_name(env, best[1]),
@@ -323,36 +331,36 @@ def _games(agent: Agent, key: jax.Array) -> dict[str, Any]:
     }
 
 
-def _boards(env: Any, game: showcase.Game) -> list[dict[str, Any]]:
+def _boards(env: Any, game: showcase.Game) -> tuple[Markup, list[dict[str, Any]]]:
     """Draw each position with the weights its search gave the moves, and the last one as it is."""
-    boards = []
-    last = None
-    for count, ply in enumerate(game.plies, start=1):
-        picture = envs.to_svg(env, ply.state, shares=ply.weights, last=last)
-        boards.append(
-            {
-                "number": count,
-                "player": _MARKS[ply.player],
-                "move": _move_name(env, ply.action),
-                "weight": float(ply.weights[ply.action]),
-                "value": ply.value,
-                "svg": Markup(picture),
-            }
-        )
-        last = ply.action
-    return [*boards, {"number": None, "svg": Markup(envs.to_svg(env, game.end, last=last))}]
+    before = [None, *(ply.action for ply in game.plies)]  # the move that led to each position
+    pictures = [envs.to_svg(env, ply.state, shares=ply.weights, last=last) for ply, last in zip(game.plies, before)]
+    ground, pictures = charts.share_ground([*pictures, envs.to_svg(env, game.end, last=before[-1])], "ground")
+    boards: list[dict[str, Any]] = [
+        {
+            "number": number,
+            "player": _MARKS[ply.player],
+            "move": _move_name(env, ply.action),
+            "weight": float(ply.weights[ply.action]),
+            "value": ply.value,
+            "svg": Markup(picture),
+        }
+        for number, (ply, picture) in enumerate(zip(game.plies, pictures), start=1)
+    ]
+    return Markup(ground), [*boards, {"number": None, "svg": Markup(pictures[-1])}]
 
 
 _MARKS = "XO"  # as in `envs.to_text`
 
 
 def _move_name(env: Any, action: int) -> str:
-    """Name a move: a letter where a move is a column, letter and row where it is a cell, counted from the top left."""
+    """Name a move as it is written beside the board: a column by its number, a cell by letter and row."""
     height, width, _ = env.observation_shape
+    if env.num_actions == width:
+        return str(action)
     if action >= height * width:
         return "swap"
-    letter = chr(ord("a") + action % width)
-    return letter if env.num_actions == width else f"{letter}{action // width + 1}"
+    return f"{string.ascii_lowercase[action % width]}{action // width + 1}"
 
 
 def _result(end: Any) -> str:

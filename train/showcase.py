@@ -65,4 +65,5 @@ def first_moves(agent: Agent, key: jax.Array) -> np.ndarray:
     _, output = agent(after, search_key)
     value = jnp.where(after.to_play == 0, output.value, -output.value)
     value = jnp.where(is_finished(after), after.rewards[:, 0], value)
-    return np.asarray(jnp.where(env.legal_action_mask(start), (value + 1) / 2, jnp.nan))
+    score = jnp.clip((value + 1) / 2, 0, 1)  # a mean of values may stick out by rounding
+    return np.asarray(jnp.where(env.legal_action_mask(start), score, jnp.nan))
