@@ -34,7 +34,9 @@ def test_debug_trains_from_the_command_line_and_answers(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout  # plain lines in a pipe
     folder = tmp_path / "debug"
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert [(line["kind"], line["iteration"]) for line in lines] == [("iteration", 1), ("iteration", 2), ("match", 2)]
+    assert [(line["kind"], line["iteration"]) for line in lines] == [("iteration", 1), ("iteration", 2)] + 2 * [
+        ("match", 2)
+    ]
     assert json.loads((folder / "config.json").read_text())["config"]["evaluate_every"] == 0
     for kept in ("checkpoints", "agents"):
         assert (folder / kept / "000002" / "manifest.json").exists()

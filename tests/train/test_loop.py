@@ -51,11 +51,14 @@ def test_debug_runs_through_and_measures(results: list[Result]) -> None:
     lines = metrics(result)
     iterations, matches = ([line for line in lines if line["kind"] == kind] for kind in ("iteration", "match"))
     assert len(lines) == len(iterations) + len(matches)
-    assert [line["iteration"] for line in iterations] == [line["iteration"] for line in matches] == [1, 2]
-    assert [line["wins"] + line["draws"] + line["losses"] for line in matches] == [8, 16]
+    assert [line["iteration"] for line in iterations] == [1, 2]
+    assert [line["iteration"] for line in matches] == [1, 2, 2, 2]
+    assert [line["wins"] + line["draws"] + line["losses"] for line in matches] == [8, 16, 8, 8]
     assert [(line["first"], line["second"], line["final"]) for line in matches] == [
         ("agent 1", "uct 4", False),
         ("agent 2", "uct 4", True),
+        ("agent 2", "agent 1", True),
+        ("agent 2", "random", True),
     ]
     assert all(np.isfinite(line["loss"]) and line["skipped_updates"] == 0 for line in iterations)
     assert [line["updates"] for line in iterations] == [2, 4]

@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -33,9 +34,7 @@ from train.presets import debug
 from train.stages import Stages
 
 CONFIG = dataclasses.replace(debug(), iterations=4, updates=3, checkpoint_every=2, evaluate_every=3, games=4, steps=3)
-CALLS = (
-    4 * (1 + 1 + 3) + 1 + 2
-)  # of compiled functions in the run: play, store, updates; matches on the way, at the end
+CALLS = 4 * (1 + 1 + 3) + 2  # in the run: play, store, three updates; matches on the way and at the end
 
 
 class Killed(BaseException):
@@ -66,15 +65,16 @@ def disturbed(stages: Stages, at: int, disturb: Callable[[], None]) -> Stages:
     numbers = itertools.count()
 
     def wrap(function: Any) -> Any:
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
             if next(numbers) == at:
                 disturb()
-            return function(*arguments)
+            return function(*arguments, **options)
 
         return call
 
-    names = ("play", "store", "update", "match")
-    return dataclasses.replace(stages, **{name: wrap(getattr(stages, name)) for name in names})
+    parts = {name: wrap(getattr(stages, name)) for name in ("play", "store", "update")}
+    ladder: Any = SimpleNamespace(env=stages.ladder.env, measure=wrap(stages.ladder.measure))
+    return dataclasses.replace(stages, ladder=ladder, **parts)
 
 
 def kill() -> None:
@@ -188,7 +188,7 @@ def test_what_is_counted_agrees_after_a_stop_between_two_updates(stages: Stages,
     arrays, status, _ = run_state.load(folder, stages, print)
     counts = [x for x in jax.tree.leaves(arrays.learner.opt_state) if x.shape == () and x.dtype == np.int32]
     assert status.updates == int(arrays.learner.updates) == max(map(int, counts)) == 12
-    last = records(folder)[-2]  # a match is the last
+    last = [record for record in records(folder) if record["kind"] == "iteration"][-1]
     assert (last["updates"], last["positions"]) == (12, 4 * 4 * 3) == (status.updates, status.positions)
     assert last["evaluations"] == last["positions"] * (CONFIG.num_simulations + 1) + 3 * CONFIG.games
 
@@ -293,7 +293,7 @@ def test_every_function_is_traced_once_and_no_array_stays(stages: Stages, tmp_pa
     alive: list[int] = []
     many = in_folder(stages, tmp_path, iterations=40, evaluate_every=10)
     loop.train(watched(many, lambda: alive.append(len(jax.live_arrays()))))
-    for name in ("start", "play", "store", "update", "match"):
+    for name in ("start", "play", "store", "update"):
         assert getattr(stages, name)._cache_size() == 1, name
     assert len(alive) == 40
     assert max(alive[20:]) <= max(alive[:20])  # after a checkpoint there are more for a while
