@@ -53,9 +53,14 @@ class Agent:
         output = dataclasses.replace(output, **{name: getattr(output, name)[0] for name in fields})
         return output.action, output
 
-    @functools.cached_property
-    def _search(self) -> search.Policy:
-        return jax.jit(search.make_policy(self.env, make_network(self.env, self.config), self.config))
+    def _search(self, params: Params, key: jax.Array, state: Any) -> PolicyOutput:
+        return _compiled(self.env, self.config)(params, key, state)
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(env: Env, config: Config) -> search.Policy:
+    """Make the search of all agents of a run, so that it is compiled once for them."""
+    return jax.jit(search.make_policy(env, make_network(env, config), config))
 
 
 def load_agent(run: str | Path, *, iteration: int | None = None, num_simulations: int | None = None) -> Agent:

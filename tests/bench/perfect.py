@@ -8,6 +8,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +62,7 @@ def measure(agent: train.Agent) -> dict[str, int]:
     }
 
 
-def _state(env: envs.BoardGame, board: str) -> envs.State:
+def _state(env: Any, board: str) -> envs.State:
     return envs.from_text(env, "\n".join(" ".join(board[row : row + 3]) for row in (0, 3, 6)))
 
 
