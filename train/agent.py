@@ -45,22 +45,20 @@ class Agent:
         Every new batch size is compiled once.
         """
         key = jax.random.key(0) if key is None else key
+        find = functools.partial(_search, self.params, key, env=self.env, config=self.config)
         if jnp.ndim(state.to_play) > 0:
-            output = self._search(self.params, key, state)
+            output = find(state)
             return output.action, output
-        output = self._search(self.params, key, jax.tree.map(lambda x: jnp.asarray(x)[None], state))
+        output = find(jax.tree.map(lambda x: jnp.asarray(x)[None], state))
         fields = ("action", "action_weights", "value", "flags")
         output = dataclasses.replace(output, **{name: getattr(output, name)[0] for name in fields})
         return output.action, output
 
-    def _search(self, params: Params, key: jax.Array, state: Any) -> PolicyOutput:
-        return _compiled(self.env, self.config)(params, key, state)
 
-
-@functools.lru_cache(maxsize=16)
-def _compiled(env: Env, config: Config) -> search.Policy:
-    """Make the search of all agents of a run, so that it is compiled once for them."""
-    return jax.jit(search.make_policy(env, make_network(env, config), config))
+@functools.partial(jax.jit, static_argnames=("env", "config"))
+def _search(params: Params, key: jax.Array, state: Any, *, env: Env, config: Config) -> PolicyOutput:
+    """Search as the agents of a config do, which share what is compiled."""
+    return search.make_policy(env, make_network(env, config), config)(params, key, state)
 
 
 def load_agent(run: str | Path, *, iteration: int | None = None, num_simulations: int | None = None) -> Agent:
