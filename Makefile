@@ -44,8 +44,8 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# One XLA thread for each of the two workers.
-PYTEST = NPROC=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+# One XLA thread for each of the two workers; a file stays with one of them, for its tests share what is compiled.
+PYTEST = NPROC=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: lint
 	$(PYTEST) -m "not slow" $(ARGS)

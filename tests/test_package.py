@@ -17,9 +17,6 @@ from tests.test_readme import Block, python_blocks
 ROOT = Path(__file__).parent.parent
 ALLOWED = {"jax", "numpy"}
 
-# One worker builds and installs for all tests of this file.
-pytestmark = pytest.mark.xdist_group("package")
-
 
 def run(*arguments: str | Path, cwd: Path = ROOT) -> str:
     """Run a command away from the checkout's Python path; fail with its output."""

@@ -80,7 +80,7 @@ def _train(preset: str, config: Config) -> int:
     built = stages.build(config)
     expected = PRESETS[preset]()
     print(inspect.getdoc(PRESETS[preset]), end="\n\n", flush=True)
-    if dataclasses.replace(config, name=expected.name, runs=expected.runs) != expected:
+    if config != expected:
         print("Some fields are overridden: time and result will differ from these.\n", flush=True)
     return loop.train(built).exit_status
 

@@ -11,11 +11,14 @@ from typing import Any, Literal
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
-    """One training run. A value out of its range raises `ValueError`, which says what to do."""
+    """One training run. A value out of its range raises `ValueError`, which says what to do.
+
+    Where a run is kept makes no difference: configs that differ in `name` and `runs` alone are equal.
+    """
 
     game: str = "connect_four"  # a two-player game for `envs.make`, options in brackets: "connect_four(rows=5)"
-    name: str = "connect_four"  # folder of the run under `runs`; a number is added if it is taken
-    runs: str = "runs"  # folder that holds the runs
+    name: str = dataclasses.field(default="connect_four", compare=False)  # folder under `runs`; numbered if it is taken
+    runs: str = dataclasses.field(default="runs", compare=False)  # folder that holds the runs
     seed: int = 0  # >= 0; the same seed on the same machine gives the same agent
     iterations: int = 36  # >= 1: rounds of self-play and updates; more is stronger and takes longer
     minutes: float = math.inf  # > 0, minutes of wall clock: no new iteration begins after that

@@ -31,8 +31,6 @@ from tests.jaxmcts.searching import (
 )
 from tests.worlds import Move, Position, tic_tac_toe, world_of
 
-pytestmark = pytest.mark.xdist_group("cases")
-
 SIZE = {"num_actions": 9, "num_states": 256}  # of almost every world here, so that compiled searches are shared
 PLAYED_ON = Position(moves={0: Move()})  # a state from which one move draws
 

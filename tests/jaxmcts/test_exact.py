@@ -20,8 +20,6 @@ from tests import oracles, worlds
 from tests.jaxmcts import trees
 from tests.jaxmcts.searching import QUICK_TO_COMPILE, params_of
 
-pytestmark = pytest.mark.xdist_group("exact")
-
 NUM_ACTIONS = 5
 WORLDS_PER_FAMILY = 32
 FAMILIES: dict[str, dict[str, Any]] = {

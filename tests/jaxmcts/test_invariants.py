@@ -17,8 +17,6 @@ from tests import oracles, worlds
 from tests.jaxmcts import trees
 from tests.jaxmcts.searching import QUICK_TO_COMPILE, compiled, params_of, plain_alphazero, same_rule
 
-pytestmark = pytest.mark.xdist_group("invariants")
-
 NUM_ACTIONS, NUM_STATES, NUM_WORLDS = 5, 40, 16
 ALPHAZERO, UCT = Partial(jaxmcts.rules.puct.alphazero), Partial(jaxmcts.rules.uct.uct)
 

@@ -19,8 +19,6 @@ import jaxmcts
 from tests import worlds
 from tests.jaxmcts.searching import QUICK_TO_COMPILE
 
-pytestmark = pytest.mark.xdist_group("mctx")
-
 NUM_WORLDS, NUM_ACTIONS = 128, 6
 WORLD = {"num_actions": NUM_ACTIONS, "terminated": 0.15, "same_mover": 0.2, "rewards": 0.4, "gamma": 0.95}
 STATE = worlds.roots(NUM_WORLDS)

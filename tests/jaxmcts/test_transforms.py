@@ -17,8 +17,6 @@ from tests import worlds
 from tests.jaxmcts import hlo, trees
 from tests.jaxmcts.searching import QUICK_TO_COMPILE, params_of, plain_alphazero, same_rule
 
-pytestmark = pytest.mark.xdist_group("transforms")
-
 NUM_ACTIONS = 5
 
 

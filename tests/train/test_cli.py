@@ -79,8 +79,8 @@ def test_profile_prints_where_the_time_goes_and_trains_nothing(
     assert cli.main(["debug", "--profile", "--runs", str(tmp_path / "runs")]) == 0
     rows = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines()]
     assert "self-play 8 games x 4 moves 6.000 75.0% 100.0%".split() in rows
-    assert "network 24 x 8 positions 4.500 56.2% 75.0%".split() in rows
-    assert "rules 24 x 8 moves 0.300 3.8% 5.0%".split() in rows
+    assert "network 21 x 8 positions 4.500 56.2% 75.0%".split() in rows
+    assert "rules 21 x 8 moves 0.300 3.8% 5.0%".split() in rows
     assert "search and the rest 1.200 15.0% 20.0%".split() in rows
     assert "learning 2 x 16 positions 2.000 25.0%".split() in rows
     assert "a match, beside it 8 games 7.000".split() in rows

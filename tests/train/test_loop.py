@@ -17,9 +17,6 @@ from train.loop import Result
 from train.presets import debug
 from train.stages import Stages
 
-# One worker runs them all, for compilation is most of their time.
-pytestmark = pytest.mark.xdist_group("loop")
-
 
 @pytest.fixture(scope="module")
 def stages() -> Stages:

@@ -41,10 +41,6 @@ class Killed(BaseException):
     """Nothing catches this, so what it interrupts is left as a kill leaves it."""
 
 
-# One worker runs them all, for compilation is most of their time.
-pytestmark = pytest.mark.xdist_group("resume")
-
-
 @pytest.fixture(scope="module")
 def stages() -> Stages:
     return training_stages.build(CONFIG)
@@ -161,12 +157,12 @@ def test_killed_while_saving(
     assert_same(folder, result.digest, whole)
 
 
-@pytest.mark.parametrize(("at", "iterations"), [(0, 0), (3, 0), (4, 0), (15, 3), (17, 3), (19, 3), (CALLS - 1, 4)])
+@pytest.mark.parametrize(("at", "iterations"), [(0, 0), (3, 0), (4, 0), (15, 2), (17, 3), (19, 3), (CALLS - 1, 3)])
 def test_stopped_by_ctrl_c(at: int, iterations: int, stages: Stages, whole: Result, tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
     first = stopped(stages, tmp_path, at)
     assert signal.getsignal(signal.SIGINT) is before
-    assert (first.exit_status, first.iterations) == (0 if iterations == 4 else 130, iterations)
+    assert (first.exit_status, first.iterations) == (130, iterations)
     result = loop.resume(first.folder, stages=stages)
     assert_same(first.folder, result.digest, whole)
 
@@ -190,7 +186,7 @@ def test_what_is_counted_agrees_after_a_stop_between_two_updates(stages: Stages,
     assert status.updates == int(arrays.learner.updates) == max(map(int, counts)) == 12
     last = [record for record in records(folder) if record["kind"] == "iteration"][-1]
     assert (last["updates"], last["positions"]) == (12, 4 * 4 * 3) == (status.updates, status.positions)
-    assert last["evaluations"] == last["positions"] * (CONFIG.num_simulations + 1) + 3 * CONFIG.games
+    assert last["evaluations"] == last["positions"] * (CONFIG.num_simulations + 1) + 4 * CONFIG.games
 
 
 def test_the_last_two_checkpoints_are_kept(whole: Result) -> None:
