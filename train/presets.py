@@ -1,6 +1,5 @@
 """Ready-made runs. Each docstring gives the command, the time it takes and the result to expect."""
 
-import dataclasses
 from collections.abc import Callable
 
 from train.config import Config
@@ -36,23 +35,6 @@ def tic_tac_toe() -> Config:
     )
 
 
-def connect_four_long() -> Config:
-    """Connect Four, stronger: `python -m train connect_four_long`.
-
-    Takes about 30 minutes on 2 CPU cores.
-    """
-    return dataclasses.replace(
-        connect_four(),
-        name="connect_four_long",
-        iterations=160,
-        num_simulations=24,
-        channels=48,
-        replay=60 * 8192,
-        evaluate_every=32,
-        checkpoint_every=8,
-    )
-
-
 def hex_5x5() -> Config:
     """Hex on 5 x 5: `python -m train hex_5x5`.
 
@@ -65,25 +47,6 @@ def hex_5x5() -> Config:
         opening_plies=4,
         evaluate_every=12,
         checkpoint_every=6,
-        arena_opening_plies=2,
-    )
-
-
-def hex_7x7() -> Config:
-    """Hex on 7 x 7: `python -m train hex_7x7`.
-
-    Takes about 40 minutes on 2 CPU cores.
-    """
-    return Config(
-        game="hex(size=7)",
-        name="hex_7x7",
-        iterations=150,
-        num_simulations=24,
-        opening_plies=6,
-        channels=48,
-        replay=40 * 8192,
-        evaluate_every=30,
-        checkpoint_every=10,
         arena_opening_plies=2,
     )
 
@@ -114,5 +77,6 @@ def debug() -> Config:
     )
 
 
-_ALL = (connect_four, connect_four_long, tic_tac_toe, hex_5x5, hex_7x7, debug)
-PRESETS: dict[str, Callable[[], Config]] = {preset.__name__: preset for preset in _ALL}
+PRESETS: dict[str, Callable[[], Config]] = {
+    preset.__name__: preset for preset in (connect_four, tic_tac_toe, hex_5x5, debug)
+}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.bench import contestants, report, timing
+from tests.bench import contestants, perfect, report, timing
 from tests.bench.world import Cell
 
 SHARP = Cell(batch=8, actions=9, simulations=24)
@@ -33,3 +33,10 @@ def test_a_ratio_compares_rounds() -> None:
 def test_table() -> None:
     rows = [{"cell": "a", "visits/s": 12345}, {"cell": "bb", "same": True}]
     assert report.table(rows) == "cell  visits/s  same\na     12,345\nbb              True"
+
+
+def test_tic_tac_toe_is_solved() -> None:
+    positions = perfect.positions()
+    assert (len(positions), perfect.value("." * 9)) == (4520, 0)
+    assert sum(perfect.value(board) >= 0 for board in positions) == 3888
+    assert perfect.value("XX.OO....") == 1 and perfect.value("X...O...X") == 0
