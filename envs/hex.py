@@ -27,7 +27,7 @@ from envs import base
 
 _NEAR, _FAR, _INNER = 1, 2, 3
 
-# What stands in the swap's place when it may not be played: fits int8 and is not 0. It is no label, for that is no cell.
+# What stands in the place of the swap when it may not be played: it fits int8, and is no label, for that is no cell.
 _SWAP_GONE, _SWAP_TO_COME = 126, 127
 
 # Once round the cell, (row, column): each touches the next one.

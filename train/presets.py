@@ -17,9 +17,9 @@ def connect_four() -> Config:
 def tic_tac_toe() -> Config:
     """Tic-tac-toe: `python -m train tic_tac_toe`.
 
-    Takes about 1 minute on 2 CPU cores. Expected at the end: about 55 % against UCT with 100 rollouts a
-    move (measured with seed 0: 55 %, 95 % interval 51 to 59 %); much more is not possible, for most
-    openings are drawn or decided, whoever plays on.
+    Takes about 1 minute on 2 CPU cores. Expected at the end: no move that loses, in any of the 3,888 positions
+    that are not lost already, and 55 to 60 % against UCT with 100 rollouts a move (measured with seed 0: 58 %, 95 %
+    interval 54 to 62 %); much more is not possible, for most openings are drawn or decided, whoever plays on.
     """
     return Config(
         game="tic_tac_toe",
@@ -38,7 +38,8 @@ def tic_tac_toe() -> Config:
 def hex_5x5() -> Config:
     """Hex on 5 x 5: `python -m train hex_5x5`.
 
-    Takes about 10 minutes on 2 CPU cores.
+    Takes about 10 minutes on 2 CPU cores. Expected at the end: 98 % or more against UCT with 100 rollouts a move
+    (measured with seed 0: 99.6 %, 95 % interval 98.6 to 99.9 %), and of the 25 first moves it knows of 21 who wins.
     """
     return Config(
         game="hex(size=5)",
