@@ -14,7 +14,6 @@ from train import stages as training_stages
 from train.agent import Agent
 from train.arena import Score
 from train.config import Config
-from train.network import Params
 from train.progress import Log, Stopwatch
 from train.run_state import Arrays, Status
 from train.selfplay import Trajectory
@@ -95,7 +94,7 @@ def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Resu
                 if finished or _due(config, iteration):
                     log.phase("matches")
                     run_state.save(folder, arrays, status)  # matches take long
-                    score = _evaluate(stages, folder, arrays.learner.playing, match_key, status, finished, log, stop)
+                    score = _evaluate(stages, folder, arrays, match_key, status, watch, log, stop, final=finished)
                     if stop.signal is not None:
                         break  # whoever resumes plays all of these matches again
                 status = status.after_iteration(watch.lap(), finished=finished)
@@ -148,14 +147,23 @@ def _learn(
 
 
 def _evaluate(
-    stages: Stages, folder: Path, params: Params, key: jax.Array, status: Status, final: bool, log: Log, stop: Stop
+    stages: Stages,
+    folder: Path,
+    arrays: Arrays,
+    key: jax.Array,
+    status: Status,
+    watch: Stopwatch,
+    log: Log,
+    stop: Stop,
+    *,
+    final: bool,
 ) -> Score:
     """Keep the agent as it is and play the matches that are due, until a signal comes; its score against UCT."""
-    agents = folder / run_folder.AGENTS
+    agents, params = folder / run_folder.AGENTS, arrays.learner.playing
     checkpoint.save(agents, status.played, params)
     played = []
     for match in stages.ladder.measure(params, status.played, checkpoint.Saved(agents, params), key, final=final):
-        log.match(match.to_json() | {"minutes": status.minutes})
+        log.match(match.to_json() | {"minutes": status.minutes + watch.elapsed / 60})
         played.append(match)
         if stop.signal is not None:
             break

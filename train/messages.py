@@ -36,10 +36,12 @@ def ending(config: Config, folder: Path, score: Score | None, digest: str) -> st
 
 
 def stopped(config: Config, folder: Path, status: Status, digest: str) -> str:
-    """Say where a run was stopped and how to go on."""
+    """Say where a run was stopped and how to go on, by the same limit of time."""
+    kept = run_folder.read_config(folder).minutes  # what holds if no other limit is given
+    limit = "" if config.minutes in (kept, math.inf) else f" --minutes {config.minutes:g}"
     return (
         f"\nStopped in iteration {status.closed + 1} after {status.updates} updates; nothing is lost.\n"
-        f"Resume:   python -m train --resume {folder}\n{_use(folder, digest)}"
+        f"Resume:   python -m train --resume {folder}{limit}\n{_use(folder, digest)}"
     )
 
 

@@ -131,7 +131,13 @@ class Stopwatch:
     def __init__(self) -> None:
         self._lap = time.monotonic()
 
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the last lap ended; the one in progress goes on."""
+        return time.monotonic() - self._lap
+
     def lap(self) -> float:
+        """End the lap in progress, and begin the next: the seconds it took."""
         before, self._lap = self._lap, time.monotonic()
         return self._lap - before
 

@@ -6,7 +6,6 @@ begun has a report too: it says what is missing.
 """
 
 import argparse
-import contextlib
 import dataclasses
 import inspect
 import math
@@ -87,6 +86,7 @@ def _page(record: Record) -> dict[str, Any]:
         "config": record.config,
         "title": _game_name(record.config.game),
         "iterations": record.iteration,
+        "finished": record.finished,
         "duration": _duration(record.minutes),
         "machine": _machine(record),
         "verdict": record.verdict and _match(record.verdict),
@@ -98,14 +98,14 @@ def _page(record: Record) -> dict[str, Any]:
         "preset": preset,
         "command": command,
         "fields": _fields(record.config, PRESETS[preset]()),
-        "facts": [*_facts(record.about), *_digest(record.folder)],
+        "facts": [*_facts(record.about), *([("digest of the run", record.manifest.digest)] if record.manifest else [])],
         "files": [(name, what) for name, what in _FILES.items() if (record.folder / name).exists()],
     }
 
 
 def _missing(record: Record) -> list[str]:
     missing = []
-    if not record.finals:
+    if not record.finished:
         missing.append(
             f"The run has not finished: {record.iteration} of {record.config.iterations} iterations are done. "
             "It is going on or was interrupted; this is how far it came. A run that was interrupted goes on with "
@@ -282,15 +282,6 @@ def _facts(about: Fields, prefix: str = "") -> list[tuple[str, str]]:
     for name, value in about.items():
         facts += _facts(value, f"{prefix}{name}: ") if isinstance(value, Mapping) else [(prefix + name, str(value))]
     return facts
-
-
-def _digest(folder: Path) -> list[tuple[str, str]]:
-    """Find the digest of the newest checkpoint, if there is one that can be read."""
-    checkpoints = folder / run_folder.CHECKPOINTS
-    for step in checkpoint.steps(checkpoints)[:1]:
-        with contextlib.suppress(checkpoint.CheckpointError):
-            return [("digest of the run", checkpoint.read_manifest(checkpoints, step).digest)]
-    return []
 
 
 # The agent's games.

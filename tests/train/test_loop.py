@@ -61,7 +61,7 @@ def test_debug_runs_through_and_measures(results: list[Result]) -> None:
     assert [line["updates"] for line in iterations] == [2, 4]
     assert [line["positions"] for line in iterations] == [32, 64]
     minutes = [line["minutes"] for line in lines]
-    assert minutes == sorted(minutes) and minutes[0] > 0
+    assert minutes == sorted(set(minutes)) and minutes[0] > 0  # matches take time too
 
 
 def test_a_run_leaves_the_other_alone(results: list[Result], runs: Path) -> None:
