@@ -82,7 +82,8 @@ class Log:
             f" (95 % interval {record['low']:.1%} to {record['high']:.1%}) over {games} games:"
             f" {record['wins']} won, {record['draws']} drawn, {record['losses']} lost"
         )
-        self._bar.facts["strength"] = f"{record['score']:.0%} against {record['second']}"
+        if record["second"].startswith("uct "):  # the yardstick: against others the strength is not that of the run
+            self._bar.facts["strength"] = f"{record['score']:.0%} against {record['second']}"
 
     def _write(self, record: Mapping[str, Any]) -> None:
         """Write one record; numbers that JSON lacks become null."""

@@ -33,6 +33,7 @@ from train.presets import PRESETS
 from train.record import Fields, Record, number
 
 _TEMPLATE = "report.html.jinja"
+_STREAM = 2**32 - 1  # of the randomness here; the run's own streams are numbered by its iterations
 _FILES = {
     run_folder.CONFIG: "the configuration, the machine and the versions",
     run_folder.METRICS: "the numbers behind this page, one JSON object a line",
@@ -56,7 +57,8 @@ def write(folder: str | Path, agent: Agent | None = None, *, search: bool = True
         missing.append("The sample game and the map of first moves are left out for now.")
     else:
         try:
-            games = _games(agent or load_agent(record.folder), jax.random.key(record.config.seed))
+            key = jax.random.fold_in(jax.random.key(record.config.seed), _STREAM)
+            games = _games(agent or load_agent(record.folder), key)
         except (checkpoint.CheckpointError, ValueError) as error:  # no agent yet, or a game without pictures
             missing.append(f"There is no sample game: {error}")
     path = record.folder / run_folder.REPORT

@@ -98,6 +98,27 @@ def test_a_limit_of_time_ends_the_run_with_a_match(stages: Stages, tmp_path: Pat
     assert result.iterations == 1 and result.score is not None and result.score.games == 16
 
 
+@pytest.mark.parametrize("error", [RuntimeError("no fonts"), KeyboardInterrupt("no fonts")])
+def test_a_report_that_fails_is_told_and_leaves_the_run_alone(
+    error: BaseException,
+    results: list[Result],
+    stages: Stages,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def write(*arguments: Any, **options: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(loop.report, "write", write)
+    result = loop.train(with_config(stages, runs=str(tmp_path)))
+    assert (result.exit_status, result.digest, result.score) == (0, results[0].digest, results[0].score)
+    said = capsys.readouterr().out
+    told = f"The report was not written ({type(error).__name__}: no fonts); the run is not touched"
+    assert -1 < said.index("Strength: ") < said.index(told)
+    assert f"python -m train.report {result.folder}\n" in said
+
+
 def test_updates_that_are_never_finite_end_the_run(stages: Stages, tmp_path: Path) -> None:
     def store(*arguments: Any) -> Any:
         ring = stages.store(*arguments)
