@@ -271,7 +271,7 @@ def _back_up(line: _Line, path: jax.Array, leaf: jax.Array, backup: Partial) -> 
         position = jnp.where(active, ends - 1 - level, path.shape[0])
         path = path.at[position].set(place, mode="drop", unique_indices=True)
         counted = above.replace(value=update.value, total_visits=above.total_visits + 1)
-        above = jax.tree.map(lambda new, old: jnp.where(is_finite[:, None], new, old), counted, above)
+        above = Scalars(packed=jnp.where(is_finite[:, None], counted.packed, above.packed))
         target = jnp.where(active & is_finite, parent, line.end)
         put = functools.partial(_put, target)
         written = {
@@ -331,4 +331,5 @@ def _refill(line: _Line, select: Partial) -> _Line:
 def _chunk_size(batch_size: int, num_actions: int) -> int:
     """Nodes evaluated at once by `_refresh`: enough to pay for an iteration, few enough to stay in a CPU's cache."""
     most = max(128, 8192 // num_actions) if jax.default_backend() == "cpu" else 2 * batch_size
+    # Not `max` and `min`: exported for any batch size (`jax.export`), a search has one that is only a symbol.
     return jax.core.max_dim(16, jax.core.min_dim(2 * batch_size, most))

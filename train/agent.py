@@ -50,8 +50,9 @@ class Agent:
             output = find(state)
             return output.action, output
         output = find(jax.tree.map(lambda x: jnp.asarray(x)[None], state))
-        fields = ("action", "action_weights", "value", "flags")
-        output = dataclasses.replace(output, **{name: getattr(output, name)[0] for name in fields})
+        fields = {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
+        del fields["tree"]
+        output = dataclasses.replace(output, **jax.tree.map(lambda x: x[0], fields))
         return output.action, output
 
 

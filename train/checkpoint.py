@@ -20,6 +20,7 @@ import numpy as np
 from orbax.checkpoint import v1 as ocp
 
 MANIFEST = "manifest.json"
+_PART, _OLD = "new.part", "old.part"  # a checkpoint that is being written, and one that is being replaced
 
 
 class CheckpointError(Exception):
@@ -41,19 +42,20 @@ def save(
 ) -> Path:
     """Write `tree` as checkpoint `step` of `folder` and return its path. Arrays may be donated afterwards.
 
-    A checkpoint of the same step is replaced. With `keep`, only so many of the newest stay, and none of a later
-    step; they are removed once the new one is complete.
+    A checkpoint of the same step is replaced once the new one is complete. With `keep`, only so many of the newest
+    stay, and none of a later step; they are removed then.
     """
-    path = folder.resolve() / f"{step:06d}"
-    if path.exists():
-        (path / MANIFEST).unlink(missing_ok=True)  # until the new one is there, this is no checkpoint
-        shutil.rmtree(path)
-    ocp.save(path / "arrays", tree)
+    path, part, old = (folder.resolve() / name for name in (f"{step:06d}", _PART, _OLD))
+    for leftover in (part, old):  # of a process that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
+    ocp.save(part / "arrays", tree)
     leaves = _hashes(tree)
     manifest = Manifest(step=step, digest=_digest(leaves), notes=dict(notes or {}), leaves=leaves)
-    part = path / (MANIFEST + ".part")
-    part.write_text(json.dumps(dataclasses.asdict(manifest), indent=1))
-    part.rename(path / MANIFEST)
+    (part / MANIFEST).write_text(json.dumps(dataclasses.asdict(manifest), indent=1))
+    if path.exists():
+        path.rename(old)
+    part.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
     if keep is not None:
         older = [number for number in steps(folder) if number < step]
         stay = {step, *older[: keep - 1]}

@@ -8,7 +8,7 @@ is rated by more than a chain of small steps.
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -63,12 +63,21 @@ class Ladder:
     config: Config
 
     def measure(
-        self, params: Params, iteration: int, earlier: Mapping[int, Params], key: jax.Array, *, final: bool
+        self,
+        params: Params,
+        iteration: int,
+        earlier: Mapping[int, Params],
+        key: jax.Array,
+        *,
+        final: bool,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> Iterator[Match]:
         """Play what is due for the agent of `iteration`, match by match; that with UCT comes first.
 
         `earlier` has the parameters of agents by iteration and may read them when asked; those of `iteration` and
         after are not looked at. An agent that cannot be read is left out, and a line says so.
+        `stopped` is asked before every `config.match_games` games; once it is true no more are played, and a match
+        that is not played to its end is not yielded.
         """
         line = [*sorted(step for step in earlier if step < iteration), iteration]
         agents = self._read(earlier, _rungs(line, final=final)) | {iteration: params}
@@ -82,7 +91,9 @@ class Ladder:
         if final:
             pairs += [(newest, Entrant(name="random", player=Random(self.env)), 1)]
         for number, (first, second, repeats) in enumerate(pairs):
-            score = self._play(first, second, jax.random.fold_in(key, number), repeats)
+            score = self._play(first, second, jax.random.fold_in(key, number), repeats, stopped)
+            if score is None:
+                return
             yield Match(iteration=iteration, first=first.name, second=second.name, score=score, final=final)
 
     def _agent(self, iteration: int, params: Params) -> Entrant:
@@ -101,19 +112,23 @@ class Ladder:
                 print(f"Agent {step} plays no match: {error}.")
         return read
 
-    def _play(self, first: Entrant, second: Entrant, key: jax.Array, repeats: int) -> Score:
-        scores = [
-            match.play(
+    def _play(
+        self, first: Entrant, second: Entrant, key: jax.Array, repeats: int, stopped: Callable[[], bool]
+    ) -> Score | None:
+        scores: list[np.ndarray] = []
+        while len(scores) < repeats:
+            if stopped():
+                return None
+            played = match.play(
                 (first.player, second.player),
                 (first.params, second.params),
-                jax.random.fold_in(key, number),
+                jax.random.fold_in(key, len(scores)),
                 env=self.env,
                 games=self.config.match_games,
                 opening_plies=self.config.arena_opening_plies,
             )
-            for number in range(repeats)
-        ]
-        return arena.count(np.concatenate(jax.device_get(scores)))
+            scores.append(jax.device_get(played))  # waits for the games, so that `stopped` is asked after them
+        return arena.count(np.concatenate(scores))
 
 
 def _rungs(line: list[int], *, final: bool) -> list[int]:
@@ -125,6 +140,7 @@ def _rungs(line: list[int], *, final: bool) -> list[int]:
 def ratings(lines: Iterable[Mapping[str, Any]]) -> dict[str, Rating]:
     """Rate all players of a run by the lines of its `metrics.jsonl`, UCT being 0; empty if there was no match.
 
+    Raises `ValueError` if nobody played UCT, to which ratings are relative.
     Every match counts alike, whenever it was played: an agent is the same player in all of them.
     """
     results = [
@@ -134,5 +150,8 @@ def ratings(lines: Iterable[Mapping[str, Any]]) -> dict[str, Rating]:
     ]
     if not results:
         return {}
-    anchor = next(name for first, second, _ in results for name in (first, second) if name.startswith("uct "))
+    names = [name for first, second, _ in results for name in (first, second)]
+    anchor = next((name for name in names if name.startswith("uct ")), None)
+    if anchor is None:
+        raise ValueError(f"Nobody among {sorted(set(names))} is UCT, whose rating is 0: give a match against it too.")
     return elo.fit(results, anchor=anchor)

@@ -14,7 +14,6 @@ from train import stages as training_stages
 from train.agent import Agent
 from train.arena import Score
 from train.config import Config
-from train.network import Params
 from train.progress import Log, Stopwatch
 from train.run_state import Arrays, Status
 from train.selfplay import Trajectory
@@ -72,46 +71,49 @@ def resume(folder: str | Path, *, minutes: float | None = None, stages: Stages |
 def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Result:
     """Do what comes next, one stage a turn, until all is done or a signal comes; then save."""
     config, score, watch = stages.config, None, Stopwatch()
-    with Log(folder, config, status) as log, stop_on_signals(log.say) as stop:
-        log.say(messages.plan(config, folder, status))
-        while not status.finished and stop.signal is None:
-            iteration = status.closed + 1
-            key = jax.random.fold_in(jax.random.key(config.seed), iteration)
-            play_key, learn_key, match_key = jax.random.split(key, 3)
+    with Log(folder, config, status) as log:
+        with stop_on_signals(log.say) as stop:
+            log.say(messages.plan(config, folder, status))
+            while not status.finished and stop.signal is None:
+                iteration = status.closed + 1
+                key = jax.random.fold_in(jax.random.key(config.seed), iteration)
+                play_key, learn_key, match_key = jax.random.split(key, 3)
 
-            if status.played < iteration:
-                log.phase("self-play")
-                arrays, trajectory = _play(stages, arrays, play_key)
-                status = status.after_play(metrics.games(config, trajectory), watch.lap())
+                if status.played < iteration:
+                    log.phase("self-play")
+                    arrays, trajectory = _play(stages, arrays, play_key)
+                    status = status.after_play(metrics.games(config, trajectory), watch.lap())
 
-            elif status.updates < iteration * config.updates:
-                log.phase("learning")
-                arrays, losses = _learn(stages, arrays, learn_key, len(status.losses), stop)
-                status = status.after_updates(losses, watch.lap())
+                elif status.updates < iteration * config.updates:
+                    log.phase("learning")
+                    arrays, losses = _learn(stages, arrays, learn_key, len(status.losses), stop)
+                    status = status.after_updates(losses, watch.lap())
 
-            else:
-                log.iteration(metrics.iteration(status))
-                finished = iteration == config.iterations or status.minutes >= config.minutes
-                if finished or _due(config, iteration):
-                    log.phase("matches")
-                    run_state.save(folder, arrays, status)  # matches take long
-                    score = _evaluate(stages, folder, arrays.learner.playing, match_key, status, finished, log, stop)
-                    if stop.signal is not None:
-                        break  # whoever resumes plays all of these matches again
-                status = status.after_iteration(watch.lap(), finished=finished)
-                if iteration % config.checkpoint_every == 0:
-                    run_state.save(folder, arrays, status)
-                    report.write(folder, search=False)
+                else:
+                    log.iteration(metrics.iteration(status))
+                    finished = iteration == config.iterations or status.minutes >= config.minutes
+                    if finished or _due(config, iteration):
+                        log.phase("matches")
+                        run_state.save(folder, arrays, status)  # matches take long
+                        score = _evaluate(stages, folder, arrays, match_key, status, watch, log, stop, final=finished)
+                        if stop.signal is not None:
+                            break  # whoever resumes plays all of these matches again
+                    status = status.after_iteration(watch.lap(), finished=finished)
+                    if iteration % config.checkpoint_every == 0 and not finished:
+                        run_state.save(folder, arrays, status)
+                        _report(folder, log, search=False)
 
-        log.phase("saving")
-        digest = run_state.save(folder, arrays, status)
-        if status.finished:
-            report.write(folder, _agent(stages, arrays, status))
+            log.phase("saving")
+            digest = run_state.save(folder, arrays, status)
+            if not status.finished:
+                checkpoint.save(folder / run_folder.AGENTS, status.played, arrays.learner.playing)
+
+        if status.finished and score is not None:
             log.say(messages.ending(config, folder, score, digest))
+            _report(folder, log, _agent(stages, arrays, status))
         else:
-            checkpoint.save(folder / run_folder.AGENTS, status.played, arrays.learner.playing)
-            report.write(folder, search=False)
             log.say(messages.stopped(config, folder, status, digest))
+            _report(folder, log, search=False)
     return Result(
         folder=folder,
         iterations=status.closed,
@@ -148,20 +150,47 @@ def _learn(
 
 
 def _evaluate(
-    stages: Stages, folder: Path, params: Params, key: jax.Array, status: Status, final: bool, log: Log, stop: Stop
-) -> Score:
-    """Keep the agent as it is and play the matches that are due, until a signal comes; its score against UCT."""
-    agents = folder / run_folder.AGENTS
+    stages: Stages,
+    folder: Path,
+    arrays: Arrays,
+    key: jax.Array,
+    status: Status,
+    watch: Stopwatch,
+    log: Log,
+    stop: Stop,
+    *,
+    final: bool,
+) -> Score | None:
+    """Keep the agent as it is and play the matches that are due, until a signal comes: its score against UCT."""
+    agents, params = folder / run_folder.AGENTS, arrays.learner.playing
     checkpoint.save(agents, status.played, params)
-    played = []
-    for match in stages.ladder.measure(params, status.played, checkpoint.Saved(agents, params), key, final=final):
-        log.match(match.to_json() | {"minutes": status.minutes})
-        played.append(match)
-        if stop.signal is not None:
-            break
-    return played[0].score
+    scores: list[Score] = []
+    matches = stages.ladder.measure(
+        params,
+        status.played,
+        checkpoint.Saved(agents, params),
+        key,
+        final=final,
+        stopped=lambda: stop.signal is not None,
+    )
+    for match in matches:
+        log.match(match.to_json() | {"minutes": status.minutes + watch.elapsed / 60})
+        scores.append(match.score)
+    return scores[0] if scores else None
 
 
 def _agent(stages: Stages, arrays: Arrays, status: Status) -> Agent:
     """Make the agent that plays as the run does now."""
     return Agent(env=stages.ladder.env, config=stages.config, params=arrays.learner.playing, step=status.played)
+
+
+def _report(folder: Path, log: Log, agent: Agent | None = None, *, search: bool = True) -> None:
+    """Write the report; a failure is told in a line, and so is Ctrl-C where nothing is left to save."""
+    log.phase("report")
+    try:
+        report.write(folder, agent, search=search)
+    except (Exception, KeyboardInterrupt) as error:
+        log.say(
+            f"The report was not written ({type(error).__name__}: {error}); the run is not touched by that. "
+            f"To try again: python -m train.report {folder}"
+        )

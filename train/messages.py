@@ -22,11 +22,12 @@ def plan(config: Config, folder: Path, status: Status) -> str:
         f"with {config.num_simulations} simulations each, then {config.updates} updates of {config.batch} positions;\n"
         f"at the end {games} games against UCT with {config.opponent_num_simulations} rollouts a move. "
         f"Device: {jax.devices()[0].device_kind}.\nThe run is kept in {folder}. The first iteration also compiles. "
-        "Ctrl-C saves the run and stops; it can be resumed.\n"
+        "Ctrl-C saves the run and stops, within ten seconds; where a stage takes longer, the last checkpoint stands. "
+        "Either way it can be resumed.\n"
     )
 
 
-def ending(config: Config, folder: Path, score: Score | None, digest: str) -> str:
+def ending(config: Config, folder: Path, score: Score, digest: str) -> str:
     """Say how strong the agent became, where it is and how to use it."""
     strength = (
         f"{score}\n          against UCT with {config.opponent_num_simulations} rollouts a move; "
@@ -36,10 +37,12 @@ def ending(config: Config, folder: Path, score: Score | None, digest: str) -> st
 
 
 def stopped(config: Config, folder: Path, status: Status, digest: str) -> str:
-    """Say where a run was stopped and how to go on."""
+    """Say where a run was stopped and how to go on, by the same limit of time."""
+    kept = run_folder.read_config(folder).minutes  # what holds if no other limit is given
+    limit = "" if config.minutes in (kept, math.inf) else f" --minutes {config.minutes:g}"
     return (
         f"\nStopped in iteration {status.closed + 1} after {status.updates} updates; nothing is lost.\n"
-        f"Resume:   python -m train --resume {folder}\n{_use(folder, digest)}"
+        f"Resume:   python -m train --resume {folder}{limit}\n{_use(folder, digest)}"
     )
 
 

@@ -82,7 +82,8 @@ class Log:
             f" (95 % interval {record['low']:.1%} to {record['high']:.1%}) over {games} games:"
             f" {record['wins']} won, {record['draws']} drawn, {record['losses']} lost"
         )
-        self._bar.facts["strength"] = f"{record['score']:.0%} against {record['second']}"
+        if record["second"].startswith("uct "):  # the yardstick: against others the strength is not that of the run
+            self._bar.facts["strength"] = f"{record['score']:.0%} against {record['second']}"
 
     def _write(self, record: Mapping[str, Any]) -> None:
         """Write one record; numbers that JSON lacks become null."""
@@ -131,7 +132,13 @@ class Stopwatch:
     def __init__(self) -> None:
         self._lap = time.monotonic()
 
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the last lap ended; the one in progress goes on."""
+        return time.monotonic() - self._lap
+
     def lap(self) -> float:
+        """End the lap in progress, and begin the next: the seconds it took."""
         before, self._lap = self._lap, time.monotonic()
         return self._lap - before
 

@@ -3,6 +3,7 @@
 A run may be going on, or may have been killed in the middle of a line: whatever can be read is read.
 """
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -10,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from train import run_folder
+from train import checkpoint, run_folder
+from train.checkpoint import CheckpointError, Manifest
 from train.config import Config
 
 Fields = Mapping[str, Any]
@@ -26,6 +28,12 @@ class Record:
     iterations: Sequence[Fields]
     matches: Sequence[Fields]  # each in the view of the player called `first`
     unread: int  # lines of `metrics.jsonl` that are no JSON object
+    manifest: Manifest | None  # of the newest checkpoint, if there is one whose manifest can be read
+
+    @property
+    def finished(self) -> bool:
+        """Whether all is done, the matches at the end too; the lines cannot tell, for a run may go on after them."""
+        return self.manifest is not None and self.manifest.notes["finished"]
 
     @property
     def minutes(self) -> float:
@@ -39,8 +47,8 @@ class Record:
 
     @property
     def finals(self) -> Sequence[Fields]:
-        """The matches that were played when training was over."""
-        return [line for line in self.matches if line["final"]]
+        """The matches at the end of the run; those of an end after which it went on are none."""
+        return [line for line in self.matches if line["final"] and line["iteration"] == self.iteration]
 
     @property
     def verdict(self) -> Fields | None:
@@ -66,6 +74,7 @@ def read(folder: Path) -> Record:
         iterations=[line for line in lines if line is not None and line.get("kind") == "iteration"],
         matches=[line for line in lines if line is not None and line.get("kind") == "match"],
         unread=lines.count(None),
+        manifest=_manifest(folder / run_folder.CHECKPOINTS),
     )
 
 
@@ -73,6 +82,13 @@ def number(line: Fields, name: str) -> float:
     """Give a number of a line; NaN where it is null, which stands for what JSON lacks, or absent."""
     value = line.get(name)
     return math.nan if value is None else float(value)
+
+
+def _manifest(checkpoints: Path) -> Manifest | None:
+    for step in checkpoint.steps(checkpoints):
+        with contextlib.suppress(CheckpointError):
+            return checkpoint.read_manifest(checkpoints, step)
+    return None
 
 
 def _parse(line: str) -> Fields | None:

@@ -6,7 +6,6 @@ begun has a report too: it says what is missing.
 """
 
 import argparse
-import contextlib
 import dataclasses
 import inspect
 import math
@@ -34,6 +33,7 @@ from train.presets import PRESETS
 from train.record import Fields, Record, number
 
 _TEMPLATE = "report.html.jinja"
+_STREAM = 2**32 - 1  # of the randomness here; the run's own streams are numbered by its iterations
 _FILES = {
     run_folder.CONFIG: "the configuration, the machine and the versions",
     run_folder.METRICS: "the numbers behind this page, one JSON object a line",
@@ -57,7 +57,8 @@ def write(folder: str | Path, agent: Agent | None = None, *, search: bool = True
         missing.append("The sample game and the map of first moves are left out for now.")
     else:
         try:
-            games = _games(agent or load_agent(record.folder), jax.random.key(record.config.seed))
+            key = jax.random.fold_in(jax.random.key(record.config.seed), _STREAM)
+            games = _games(agent or load_agent(record.folder), key)
         except (checkpoint.CheckpointError, ValueError) as error:  # no agent yet, or a game without pictures
             missing.append(f"There is no sample game: {error}")
     path = record.folder / run_folder.REPORT
@@ -87,6 +88,7 @@ def _page(record: Record) -> dict[str, Any]:
         "config": record.config,
         "title": _game_name(record.config.game),
         "iterations": record.iteration,
+        "finished": record.finished,
         "duration": _duration(record.minutes),
         "machine": _machine(record),
         "verdict": record.verdict and _match(record.verdict),
@@ -98,14 +100,14 @@ def _page(record: Record) -> dict[str, Any]:
         "preset": preset,
         "command": command,
         "fields": _fields(record.config, PRESETS[preset]()),
-        "facts": [*_facts(record.about), *_digest(record.folder)],
+        "facts": [*_facts(record.about), *([("digest of the run", record.manifest.digest)] if record.manifest else [])],
         "files": [(name, what) for name, what in _FILES.items() if (record.folder / name).exists()],
     }
 
 
 def _missing(record: Record) -> list[str]:
     missing = []
-    if not record.finals:
+    if not record.finished:
         missing.append(
             f"The run has not finished: {record.iteration} of {record.config.iterations} iterations are done. "
             "It is going on or was interrupted; this is how far it came. A run that was interrupted goes on with "
@@ -282,15 +284,6 @@ def _facts(about: Fields, prefix: str = "") -> list[tuple[str, str]]:
     for name, value in about.items():
         facts += _facts(value, f"{prefix}{name}: ") if isinstance(value, Mapping) else [(prefix + name, str(value))]
     return facts
-
-
-def _digest(folder: Path) -> list[tuple[str, str]]:
-    """Find the digest of the newest checkpoint, if there is one that can be read."""
-    checkpoints = folder / run_folder.CHECKPOINTS
-    for step in checkpoint.steps(checkpoints)[:1]:
-        with contextlib.suppress(checkpoint.CheckpointError):
-            return [("digest of the run", checkpoint.read_manifest(checkpoints, step).digest)]
-    return []
 
 
 # The agent's games.

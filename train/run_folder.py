@@ -67,9 +67,14 @@ def _surroundings() -> dict[str, dict[str, Any]]:
             "kind": jax.devices()[0].device_kind,
             "count": jax.device_count(),
             "cpus": os.cpu_count(),
-            "threads": int(os.environ.get("NPROC") or len(os.sched_getaffinity(0))),  # as XLA counts them
+            "threads": int(os.environ.get("NPROC") or _usable_cpus()),  # as XLA counts them
         },
     }
+
+
+def _usable_cpus() -> int:
+    """Count the CPUs that this process may use; all of them where the system does not tell, as on macOS."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read(folder: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What an agent shows of itself: a game against itself, and what it makes of every first move."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.base import is_finished
+from jaxmcts.model import Env
 from train.agent import Agent
 
 
@@ -32,7 +34,6 @@ class Game:
 
 def play_itself(agent: Agent, key: jax.Array) -> Game:
     """Let the agent play both sides from the start of a game, as it plays in matches."""
-    step = jax.jit(agent.env.step)
     init_key, moves_key = jax.random.split(key)
     state = agent.env.init(init_key)
     plies: list[Ply] = []
@@ -48,8 +49,19 @@ def play_itself(agent: Agent, key: jax.Array) -> Game:
                 weights=np.asarray(output.action_weights[0]),
             )
         )
-        state = step(state, action[0], step_key)
+        state = _step(state, action[0], step_key, env=agent.env)
     return Game(plies=tuple(plies), end=state)
+
+
+@functools.partial(jax.jit, static_argnames="env")
+def _step(state: Any, action: jax.Array, key: jax.Array, *, env: Env) -> Any:
+    return env.step(state, action, key)
+
+
+@functools.partial(jax.jit, static_argnames="env")
+def _steps(state: Any, actions: jax.Array, key: jax.Array, *, env: Env) -> Any:
+    """Make each of `actions [A]` in one position: a state for each."""
+    return jax.vmap(env.step, in_axes=(None, 0, None))(state, actions, key)
 
 
 def first_moves(agent: Agent, key: jax.Array) -> np.ndarray:
@@ -60,8 +72,7 @@ def first_moves(agent: Agent, key: jax.Array) -> np.ndarray:
     env = agent.env
     init_key, step_key, search_key = jax.random.split(key, 3)
     start = env.init(init_key)
-    step = jax.jit(jax.vmap(env.step, in_axes=(None, 0, None)))
-    after = step(start, jnp.arange(env.num_actions), step_key)
+    after = _steps(start, jnp.arange(env.num_actions), step_key, env=env)
     _, output = agent(after, search_key)
     value = jnp.where(after.to_play == 0, output.value, -output.value)
     value = jnp.where(is_finished(after), after.rewards[:, 0], value)

@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM: the run is asked to stop at the next good moment, and does not outstay its time.
 
+Where the stage in progress takes longer than that, the process leaves without saving and the last checkpoint stands.
 Python runs its own signal handlers only when the compiled code in progress has come back, which can take longer
 than whoever sent the signal will wait. So a thread of its own reads the numbers of the signals from a pipe.
 """
@@ -20,6 +21,11 @@ class Stop:
     """Tells which signal has come, if any."""
 
     signal: int | None = None
+
+    def note(self, number: int) -> None:
+        """Take in a signal; the first one counts."""
+        if self.signal is None:
+            self.signal = number
 
     @property
     def exit_status(self) -> int:
@@ -42,7 +48,7 @@ def stop_on_signals(say: Callable[[str], None], seconds: float = SECONDS) -> Ite
     thread = threading.Thread(target=_watch, args=(reading, stop, say, seconds), daemon=True)
     thread.start()
     fd_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    before = {number: signal.signal(number, lambda number, _: setattr(stop, "signal", number)) for number in SIGNALS}
+    before = {number: signal.signal(number, lambda number, _: stop.note(number)) for number in SIGNALS}
     try:
         yield stop
     finally:
@@ -59,7 +65,7 @@ def _watch(pipe: int, stop: Stop, say: Callable[[str], None], seconds: float) ->
     number = _read(pipe)
     if number == _DONE:
         return
-    stop.signal = number
+    stop.note(number)
     say("Stopping: the run is saved as soon as the stage in progress is over. Once more stops at once.")
     arrived, _, _ = select.select([pipe], [], [], seconds)
     if arrived and _read(pipe) == _DONE:

@@ -58,6 +58,7 @@ def test_what_is_saved_comes_back_with_the_moments(tmp_path: Path) -> None:
 def test_the_newest_is_loaded_and_a_step_can_be_written_again(tmp_path: Path) -> None:
     for step, seed in ((9, 0), (10, 1), (10, 2)):
         checkpoint.save(tmp_path, step, trained(seed))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["000009", "000010"]
     step, loaded = checkpoint.load(tmp_path, shapes(trained()))
     assert step == 10
     assert_equal(loaded, trained(2))
@@ -117,15 +118,21 @@ def test_only_so_many_are_kept_and_none_of_a_later_step(tmp_path: Path) -> None:
 
 
 def test_nothing_is_removed_before_the_new_one_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: Any) -> None:
+    def fail(path: Path, *arguments: Any) -> None:
+        path.mkdir(parents=True)
         raise OSError("no space left")
 
     for step in (1, 2):
-        checkpoint.save(tmp_path, step, trained(), keep=2)
-    monkeypatch.setattr(checkpoint.ocp, "save", fail)
-    with pytest.raises(OSError, match="no space left"):
-        checkpoint.save(tmp_path, 3, trained(), keep=2)
+        checkpoint.save(tmp_path, step, trained(step), keep=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.ocp, "save", fail)
+        for step in (3, 2):  # a new one, and one that is there
+            with pytest.raises(OSError, match="no space left"):
+                checkpoint.save(tmp_path, step, trained(step + 1), keep=2)
     assert checkpoint.steps(tmp_path) == [2, 1]
+    step, loaded = checkpoint.load(tmp_path, shapes(trained()))
+    assert step == 2
+    assert_equal(loaded, trained(2))
 
 
 def test_saved_ones_are_a_mapping_that_reads_when_asked(tmp_path: Path) -> None:

@@ -103,6 +103,15 @@ def test_games_of_one_evaluation_are_not_the_same_games_again() -> None:
     assert long.score.wins != 2 * short.score.wins
 
 
+@pytest.mark.parametrize(("asked", "whole"), [(0, 0), (1, 0), (2, 1), (4, 3)])
+def test_once_stopped_nothing_more_is_played_and_no_part_of_a_match_counts(asked: int, whole: int) -> None:
+    """The matches at the end: against UCT of two parts, then against the agent before and random play."""
+    answers = iter([False] * asked + [True])
+    stopped = lambda: next(answers)  # noqa: E731
+    found = list(LADDER.measure(50, 5, Kept(1, 3), jax.random.key(0), final=True, stopped=stopped))
+    assert found == list(LADDER.measure(50, 5, Kept(1, 3), jax.random.key(0), final=True))[:whole]
+
+
 def test_a_match_is_a_line_of_the_metrics() -> None:
     played = Match(
         iteration=12, first="agent 12", second="uct 100", score=Score(wins=60, draws=0, losses=40), final=True
@@ -126,4 +135,6 @@ def test_ratings_read_the_lines_of_matches_alone() -> None:
     played = {"kind": "match", "first": "agent 2", "second": "uct 100", "wins": 75, "draws": 0, "losses": 25}
     lines = [{"kind": "iteration", "iteration": 1}, played, {"kind": "iteration", "iteration": 2}]
     assert ladder.ratings(lines[:1]) == {}
+    with pytest.raises(ValueError, match=r"Nobody among \['agent 2', 'random'\] is UCT"):
+        ladder.ratings([played | {"second": "random"}])
     assert ladder.ratings(lines)["agent 2"].elo == pytest.approx(elo.difference(75.5 / 101))

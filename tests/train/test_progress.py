@@ -49,6 +49,8 @@ def log_to(folder: Path, *, terminal: bool, config: Any = CONFIG, iterations: in
         for number in range(1, iterations + 1):
             log.iteration(ITERATION | {"iteration": number, "minutes": number / 2, "evaluations": 3000 * number})
         log.match(MATCH)
+        for other in ("agent 0", "random"):
+            log.match(MATCH | {"second": other})
         log.phase("learning")
         log._bar.refresh()
     return text.getvalue()
@@ -61,15 +63,16 @@ def test_lines_are_plain_in_a_pipe_and_metrics_are_json(tmp_path: Path) -> None:
     assert (
         lines[2].strip().startswith("agent 1 against uct 4: 81.2% (95 % interval 50.0% to 95.0%) over 8 games: 6 won")
     )
-    assert len(lines) == 3
+    assert len(lines) == 5
     told = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert told == [ITERATION | {"game_length": None}, MATCH]
+    assert told[:2] == [ITERATION | {"game_length": None}, MATCH] and len(told) == 4
 
 
 def test_a_terminal_also_shows_the_phase_and_what_is_known(tmp_path: Path) -> None:
     text = log_to(tmp_path, terminal=True)
     for part in ("self-play", "learning", "1/4", "2.4k evaluations/s", "loss 1.50", "81% against uct 4"):
         assert part in text, part
+    assert "81% against random" not in text  # only UCT is a yardstick
     assert "left" not in text  # the first iteration compiles and says nothing of the others
 
 
@@ -82,4 +85,4 @@ def test_the_time_left_counts_the_iterations_to_come_and_the_limit(tmp_path: Pat
 def test_a_second_sitting_adds_to_the_metrics(tmp_path: Path) -> None:
     for _ in range(2):
         log_to(tmp_path, terminal=False)
-    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 8

@@ -1,6 +1,7 @@
 """The page is read as a browser would: parsed, then looked at as tags and text."""
 
 import dataclasses
+import hashlib
 import json
 import re
 import shlex
@@ -23,6 +24,7 @@ from train import charts, config, record, report, showcase
 from train.agent import Agent
 from train.arena import Score
 from train.charts import Line
+from train.checkpoint import Manifest
 from train.config import Config
 from train.presets import connect_four, debug
 
@@ -95,7 +97,7 @@ LINES = [
 ]
 
 
-def make_run(folder: Path, lines: Any = LINES, settings: Config | None = None) -> Path:
+def make_run(folder: Path, lines: Any = LINES, settings: Config | None = None, *, finished: bool = False) -> Path:
     """Make the folder of a run with these lines; a line that is text goes in as it is."""
     folder.mkdir()
     contents = {
@@ -104,6 +106,11 @@ def make_run(folder: Path, lines: Any = LINES, settings: Config | None = None) -
         "device": {"kind": "Abacus", "count": 1, "cpus": 2},
     }
     (folder / "config.json").write_text(json.dumps(contents))
+    if finished:
+        manifest = Manifest(step=2, digest=hashlib.sha256().hexdigest(), notes={"finished": True}, leaves={})
+        path = folder / "checkpoints" / "000002" / "manifest.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(dataclasses.asdict(manifest)))
     if lines is not None:
         written = (line if isinstance(line, str) else json.dumps(line) for line in lines)
         (folder / "metrics.jsonl").write_text("\n".join(written))
@@ -126,8 +133,7 @@ def game(player: Agent) -> showcase.Game:
 @pytest.fixture(scope="module")
 def page(player: Agent, tmp_path_factory: pytest.TempPathFactory) -> Page:
     """The report of a whole run."""
-    folder = make_run(tmp_path_factory.mktemp("runs") / "run")
-    (folder / "checkpoints").mkdir()
+    folder = make_run(tmp_path_factory.mktemp("runs") / "run", finished=True)
     path = report.write(folder, player)
     assert path == folder / "report.html"
     assert not list(folder.glob("*.part"))

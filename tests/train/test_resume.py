@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +27,7 @@ import numpy as np
 import pytest
 from tensorboardX.proto.event_pb2 import Event
 
-from train import checkpoint, loop, run_folder, run_state
+from train import checkpoint, loop, record, run_folder, run_state
 from train import stages as training_stages
 from train.loop import Result
 from train.presets import debug
@@ -39,6 +39,14 @@ CALLS = 4 * (1 + 1 + 3) + 2  # in the run: play, store, three updates; matches o
 
 class Killed(BaseException):
     """Nothing catches this, so what it interrupts is left as a kill leaves it."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_reports() -> Iterator[None]:
+    """Reports take most of the time of such small runs, and `test_loop.py` writes them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop.report, "write", lambda folder, *_, **__: folder / run_folder.REPORT)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -218,11 +226,33 @@ def test_a_run_whose_time_was_over_goes_on_with_more(
     stages: Stages, whole: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = loop.train(in_folder(stages, tmp_path, minutes=1e-6)).folder
+    ended = record.read(folder)
+    assert ended.finished and [line["iteration"] for line in ended.finals] == [1, 1]
     assert loop.resume(folder, stages=stages).iterations == 1
     assert "give more with --minutes" in capsys.readouterr().out
     with pytest.raises(ValueError, match="`minutes` is 2e-06, but the run has used"):
         loop.resume(folder, minutes=2e-6, stages=stages)
+    capsys.readouterr()
+    loop.resume(folder, minutes=30.0, stages=disturbed(stages, 5, lambda: signal.raise_signal(signal.SIGINT)))
+    assert f"Resume:   python -m train --resume {folder} --minutes 30\n" in capsys.readouterr().out
+    went_on = record.read(folder)
+    assert went_on.iteration == 2 and not went_on.finished and not went_on.finals
     assert loop.resume(folder, minutes=60.0, stages=stages).digest == whole.digest
+    ended = record.read(folder)
+    assert ended.finished and [line["iteration"] for line in ended.finals] == [4, 4, 4]
+
+
+def test_a_run_stopped_between_the_matches_at_the_end_is_not_finished(stages: Stages, tmp_path: Path) -> None:
+    def measure(*arguments: Any, **options: Any) -> Any:
+        for number, match in enumerate(stages.ladder.measure(*arguments, **options)):
+            if options["final"] and number == 1:
+                signal.raise_signal(signal.SIGINT)
+            yield match
+
+    ladder: Any = SimpleNamespace(env=stages.ladder.env, measure=measure)
+    folder = loop.train(dataclasses.replace(in_folder(stages, tmp_path), ladder=ladder)).folder
+    stopped = record.read(folder)
+    assert stopped.finals and not stopped.finished
 
 
 def test_two_processes_cannot_write_to_one_run(stages: Stages, whole: Result) -> None:

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from train.signals import Stop
+
 PROGRAM = """
 import sys, time
 from train.signals import stop_on_signals
@@ -34,6 +36,14 @@ def test_the_first_signal_lets_the_block_end(number: signal.Signals, status: int
     said, _ = process.communicate(timeout=60)
     assert "Stopping" in said and said.endswith("saved\n")
     assert process.returncode == status
+
+
+def test_the_first_of_two_signals_is_the_reason() -> None:
+    stop = Stop()
+    assert stop.exit_status == 0
+    for number in (signal.SIGINT, signal.SIGTERM):
+        stop.note(number)
+    assert stop.exit_status == 130
 
 
 def test_a_second_one_leaves_at_once() -> None:
