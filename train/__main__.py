@@ -79,9 +79,10 @@ def _train(preset: str, config: Config) -> int:
 
     built = stages.build(config)
     expected = PRESETS[preset]()
-    print(inspect.getdoc(PRESETS[preset]), end="\n\n", flush=True)
+    if config.game == expected.game:
+        print(inspect.getdoc(PRESETS[preset]), end="\n\n", flush=True)
     if config != expected:
-        print("Some fields are overridden: time and result will differ from these.\n", flush=True)
+        print(f"Some fields of {preset} are overridden: time and result will differ from its own.\n", flush=True)
     return loop.train(built).exit_status
 
 

@@ -86,6 +86,7 @@ def _page(record: Record) -> dict[str, Any]:
     return {
         "name": record.folder.resolve().name,
         "config": record.config,
+        "infinity": math.inf,
         "title": _game_name(record.config.game),
         "iterations": record.iteration,
         "finished": record.finished,
