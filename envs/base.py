@@ -149,13 +149,13 @@ def auto_reset(env: Steppable[S], state: S, action: jax.Array, key: jax.Array) -
     return after, select(is_finished(after), env.init(init_key), after)
 
 
-def once(condition: jax.Array) -> jax.Array:
+def once(condition: ArrayLike) -> jax.Array:
     """Return `condition`, [] bool, unchanged, but have it computed once.
 
     Every field of the next state depends on whether a move was legal and whether it ended the game, and XLA's CPU
     backend would compute both again for each field. It never repeats a lookup, so this is one, in a table of two.
     """
-    return jnp.asarray(_FALSE_TRUE).at[condition.astype(jnp.int32)].get(mode="promise_in_bounds")
+    return jnp.asarray(_FALSE_TRUE).at[jnp.asarray(condition, bool).astype(jnp.int32)].get(mode="promise_in_bounds")
 
 
 def is_finished(state: Any) -> jax.Array:

@@ -294,9 +294,18 @@ def _put(place: jax.Array, array: jax.Array, new: jax.Array) -> jax.Array:
 
 
 def _is_finite(update: Update) -> jax.Array:
-    """True if an update is finite. It also ties every write to all that the backup read."""
-    total = functools.reduce(jnp.add, [jnp.sum(leaf) for leaf in jax.tree.leaves(update)])
-    return jnp.isfinite(total)
+    """True if the numbers of an update are finite. It also ties every write to all that the backup read."""
+    tied = sum((_tie(leaf) for leaf in jax.tree.leaves(update.rule_state)), jnp.float32(0))
+    return jnp.isfinite(update.q) & jnp.isfinite(update.value) & jnp.isfinite(tied)
+
+
+def _tie(leaf: jax.Array) -> jax.Array:
+    """Make a finite number of an array of any kind, also of one that is not finite: a rule may keep infinity."""
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    if jnp.issubdtype(leaf.dtype, jnp.inexact):
+        leaf = leaf != leaf
+    return jnp.sum(leaf.astype(jnp.float32))
 
 
 def _refresh(line: _Line, select: Partial, path: jax.Array, length: jax.Array, chunk: int) -> _Line:

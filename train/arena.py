@@ -40,6 +40,9 @@ class Score:
         and the two games of an opening that favours one seat balance each other.
         """
         n, p = self.games, self.mean
+        if p in (0, 1):  # exact, for rounding would leave a trace of what cannot be excluded
+            lost = z * z / (n + z * z)
+            return (0.0, lost) if p == 0 else (1 - lost, 1.0)
         centre = (p + z * z / (2 * n)) / (1 + z * z / n)
         half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
         return max(centre - half, 0.0), min(centre + half, 1.0)

@@ -105,7 +105,7 @@ def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Resu
 
             log.phase("saving")
             digest = run_state.save(folder, arrays, status)
-            if not status.finished:
+            if not status.finished and status.played:
                 checkpoint.save(folder / run_folder.AGENTS, status.played, arrays.learner.playing)
 
         if status.finished and score is not None:

@@ -15,7 +15,7 @@ from train.selfplay import Trajectory
 def iteration(status: Status) -> dict[str, Any]:
     """Describe the iteration in progress, all of whose updates are made; its losses are their means.
 
-    Raises `FloatingPointError` if no update of the iteration had finite gradients.
+    Raises `FloatingPointError` if the gradients of the last half of its updates or more were not finite.
     """
     counters = {name: getattr(status, name) for name in ("minutes", "positions", "evaluations", "updates")}
     return {
@@ -48,10 +48,10 @@ def evaluations(config: Config, trajectory: Trajectory) -> int:
 
 def _means(losses: Sequence[dict[str, Any]]) -> dict[str, float]:
     last = losses[-1]
-    if last["skipped_in_a_row"] >= len(losses):
+    if last["skipped_in_a_row"] > len(losses) / 2:
         raise FloatingPointError(
-            "The gradients of a whole iteration were not finite, so nothing is learned any more: "
-            "lower `learning_rate`. Checkpoints written so far are sound."
+            "Most gradients of an iteration were not finite, so nothing is learned any more: lower `learning_rate`. "
+            "Checkpoints written so far are whole."
         )
     counts = ("skipped_updates", "skipped_in_a_row")  # `skipped_updates` is that of the whole run
     means = {name: float(np.mean([loss[name] for loss in losses])) for name in last if name not in counts}

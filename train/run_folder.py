@@ -33,11 +33,12 @@ def create(settings: Config) -> Path:
 
 
 def _unused(runs: Path, name: str) -> Path:
+    runs.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
         folder = runs / (name if number == 1 else f"{name}-{number}")
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir()
             return folder
         except FileExistsError:
             number += 1
@@ -100,12 +101,20 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def cut_back(folder: Path, iterations: int) -> None:
-    """Drop the lines of later iterations from the metrics, and a last line that was not written to its end."""
+    """Drop from the metrics the lines of later iterations, and those that are none of a run's."""
     path = folder / METRICS
     if not path.exists():
         return
     lines = path.read_text().splitlines(keepends=True)
-    kept = "".join(line for line in lines if line.endswith("\n") and json.loads(line)["iteration"] <= iterations)
+    kept = "".join(line for line in lines if line.endswith("\n") and 0 < _iteration(line) <= iterations)
     part = path.with_suffix(".part")
     part.write_text(kept)
     part.rename(path)
+
+
+def _iteration(line: str) -> int:
+    """Tell the iteration a line of the metrics is about; 0 if that cannot be told."""
+    try:
+        return int(json.loads(line)["iteration"])
+    except (ValueError, TypeError, KeyError):
+        return 0

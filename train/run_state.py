@@ -89,10 +89,15 @@ def save(folder: Path, arrays: Arrays, status: Status) -> str:
 def load(folder: Path, stages: Stages, report: Callable[[str], None]) -> tuple[Arrays, Status, str]:
     """Read the newest sound checkpoint of a run, with its digest; the start of the run if none was finished yet.
 
-    Raises `CheckpointError` if there are checkpoints but no sound one.
+    Raises `CheckpointError` if there are checkpoints but no sound one, or agents though there are no checkpoints.
     """
     checkpoints = folder / run_folder.CHECKPOINTS
     if not checkpoint.steps(checkpoints):
+        if agents := checkpoint.steps(folder / run_folder.AGENTS):  # a checkpoint comes before each of them
+            raise checkpoint.CheckpointError(
+                f"`{folder}` has the agents of iterations {sorted(agents)} but no finished checkpoint any more, so it "
+                "cannot go on: bring `checkpoints` back, or train anew under another name."
+            )
         report("There is no finished checkpoint yet: the run begins anew.")
         return start(stages), Status(), ""
     step, arrays = checkpoint.load(checkpoints, jax.eval_shape(lambda: start(stages)), report)

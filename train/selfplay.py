@@ -89,7 +89,7 @@ def play(
     begin = functools.partial(start, env=env, games=count, opening_plies=opening_plies)
 
     def judge(keys: jax.Array, state: Any) -> jax.Array:
-        return model.evaluate(params, keys, state)[0].value
+        return model.evaluate(params, keys, state)[0].value.astype(jnp.float32)
 
     def step(carry: tuple[Games, _Pool], now: tuple[jax.Array, jax.Array]) -> tuple[tuple[Games, _Pool], Trajectory]:
         (games, pool), (number, key) = carry, now
@@ -99,7 +99,7 @@ def play(
         transition, after = model.step(params, step_keys, games.state, choice.action)
         done = is_finished(after)
         unsearched = jnp.where(done, transition.discount != 0, number == steps - 1)
-        judged = jax.lax.cond(jnp.any(unsearched), judge, lambda *_: jnp.zeros(count), value_keys, after)
+        judged = jax.lax.cond(jnp.any(unsearched), judge, lambda *_: jnp.zeros(count, jnp.float32), value_keys, after)
         played = Trajectory(
             state=games.state,
             ply=games.ply,

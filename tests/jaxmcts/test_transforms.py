@@ -586,6 +586,16 @@ def test_a_backup_that_gives_nan_is_flagged_and_writes_nothing():
     assert tree.visits.sum() == 0 and np.isfinite(tree.q).all()
 
 
+def test_a_rule_may_keep_infinity():
+    """Only `q` and `value` must be finite: smallest and largest so far begin with infinities."""
+    plain = start_run()
+    kept = {"least": jnp.full((2, 4), jnp.inf), "seen": jnp.zeros((2, 4), jnp.int32)}
+    rules = same_rule(Partial(jaxmcts.rules.uct.uct))
+    tree = jaxmcts.run(PARAMS(), start_init(rule_state=kept), worlds.MODEL, **rules, num_simulations=2)
+    np.testing.assert_array_equal(tree.visits, plain.visits)
+    assert (tree.flags == 0).all() and (tree.rule_state["least"] == jnp.inf).all()
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_named(mistake):
     error, message, make = MISTAKES[mistake]

@@ -225,3 +225,9 @@ def test_help_answers_without_jax(module: str) -> None:
     imported = {line.rsplit("|", 1)[-1].strip().partition(".")[0] for line in done.stderr.splitlines()}
     assert "argparse" in imported and not imported & {"jax", "flax", "orbax", "jaxmcts", "envs"}
     assert "usage: python -m train" in done.stdout
+
+
+def test_a_clean_sweep_may_be_certain_to_the_last_digit() -> None:
+    for games in (6, 8, 128, 512):
+        assert Score(wins=games, draws=0, losses=0).interval()[1] == 1.0
+        assert Score(wins=0, draws=0, losses=games).interval()[0] == 0.0

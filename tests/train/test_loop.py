@@ -138,3 +138,20 @@ def test_the_parts_of_an_iteration_can_be_timed(stages: Stages) -> None:
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"`run` is .* but it holds no config.json"):
         train.load_agent(tmp_path)
+
+
+def test_updates_that_diverge_end_the_run_before_anything_is_kept(tmp_path: Path) -> None:
+    config = dataclasses.replace(debug(), runs=str(tmp_path), iterations=1, updates=6, learning_rate=1e30)
+    with pytest.raises(FloatingPointError, match="not finite"):
+        loop.train(training_stages.build(config))
+    assert not list((tmp_path / "debug" / "agents").glob("*"))
+
+
+def test_c070_training_fits_together_in_64_bit_mode(tmp_path: Path) -> None:
+    with jax.enable_x64(True):
+        built = training_stages.build(dataclasses.replace(debug(), runs=str(tmp_path), games=2, steps=2))
+        learner, games, ring = jax.eval_shape(built.start, jax.random.key(0))
+        games, trajectory = jax.eval_shape(built.play, learner.playing, games, jax.random.key(0))
+        ring = jax.eval_shape(built.store, ring, trajectory)
+        after, _ = jax.eval_shape(built.update, learner, ring, jax.random.key(0))
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(lambda x: (x.shape, x.dtype), learner)

@@ -11,6 +11,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -212,6 +213,25 @@ def test_a_damaged_checkpoint_is_skipped_and_said_so(
     file.write_bytes(data)
     assert_same(folder, loop.resume(folder, stages=stages).digest, whole)
     assert f"Checkpoint skipped: {newest}" in capsys.readouterr().out
+
+
+def test_a_run_that_lost_its_checkpoints_keeps_the_rest(stages: Stages, whole: Result, tmp_path: Path) -> None:
+    folder = shutil.copytree(whole.folder, tmp_path / "run")
+    shutil.rmtree(folder / run_folder.CHECKPOINTS)
+    before = contents(folder)
+    with pytest.raises(
+        checkpoint.CheckpointError, match=r"the agents of iterations \[3, 4\] but no finished checkpoint"
+    ):
+        loop.resume(folder, stages=stages)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("line", ["", "null", "{}", "\0", '{"kind": "match"}', '{"iteration": "x"}', "{"])
+def test_odd_lines_of_the_metrics_are_left_out(line: str, stages: Stages, whole: Result, tmp_path: Path) -> None:
+    folder = stopped(stages, tmp_path, 16).folder
+    path = folder / run_folder.METRICS
+    path.write_text(line + "\n" + path.read_text())
+    assert_same(folder, loop.resume(folder, stages=stages).digest, whole)
 
 
 def test_a_finished_run_is_left_as_it_is(stages: Stages, whole: Result, capsys: pytest.CaptureFixture[str]) -> None:
