@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from train import elo
@@ -23,6 +23,11 @@ class Score:
     wins: int
     draws: int
     losses: int
+
+    @classmethod
+    def of(cls, counts: Mapping[str, Any]) -> "Score":
+        """Read the counts of a line of `metrics.jsonl`, or of any mapping that has them."""
+        return cls(wins=counts["wins"], draws=counts["draws"], losses=counts["losses"])
 
     @property
     def games(self) -> int:

@@ -143,11 +143,7 @@ def ratings(lines: Iterable[Mapping[str, Any]]) -> dict[str, Rating]:
     Raises `ValueError` if nobody played UCT, to which ratings are relative.
     Every match counts alike, whenever it was played: an agent is the same player in all of them.
     """
-    results = [
-        (line["first"], line["second"], Score(wins=line["wins"], draws=line["draws"], losses=line["losses"]))
-        for line in lines
-        if line.get("kind") == "match"
-    ]
+    results = [(line["first"], line["second"], Score.of(line)) for line in lines if line.get("kind") == "match"]
     if not results:
         return {}
     names = [name for first, second, _ in results for name in (first, second)]

@@ -155,9 +155,7 @@ def _scores(record: Record, opponent: str) -> dict[str, Score]:
             points.setdefault(line["first"], Counter()).update(
                 {name: line[name] for name in ("wins", "draws", "losses")}
             )
-    return {
-        name: Score(wins=total["wins"], draws=total["draws"], losses=total["losses"]) for name, total in points.items()
-    }
+    return {name: Score.of(total) for name, total in points.items()}
 
 
 def _learning(record: Record) -> list[dict[str, Any]]:
@@ -254,7 +252,7 @@ def _value(value: Any) -> str:
 
 def _changes(config: Config, preset: Config) -> dict[str, Any]:
     """Give the fields in which a config differs from a preset; where the run is kept, its name included, is none."""
-    names = [field.name for field in dataclasses.fields(config) if field.name not in ("name", "runs")]
+    names = [field.name for field in dataclasses.fields(config) if field.compare]
     return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(preset, name)}
 
 
