@@ -340,5 +340,6 @@ def _refill(line: _Line, select: Partial) -> _Line:
 def _chunk_size(batch_size: int, num_actions: int) -> int:
     """Nodes evaluated at once by `_refresh`: enough to pay for an iteration, few enough to stay in a CPU's cache."""
     most = max(128, 8192 // num_actions) if jax.default_backend() == "cpu" else 2 * batch_size
+    # Eight and no more: where no buffer of a loop is above 512 bytes, XLA:CPU runs its kernels without a thread pool.
     # Not `max` and `min`: exported for any batch size (`jax.export`), a search has one that is only a symbol.
-    return jax.core.max_dim(16, jax.core.min_dim(2 * batch_size, most))
+    return jax.core.max_dim(8, jax.core.min_dim(2 * batch_size, most))

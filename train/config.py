@@ -20,7 +20,7 @@ class Config:
     name: str = dataclasses.field(default="connect_four", compare=False)  # folder under `runs`; numbered if it is taken
     runs: str = dataclasses.field(default="runs", compare=False)  # folder that holds the runs
     seed: int = 0  # >= 0; the same seed on the same machine gives the same agent
-    iterations: int = 32  # >= 1: rounds of self-play and updates; more is stronger and takes longer
+    iterations: int = 27  # >= 1: rounds of self-play and updates; more is stronger and takes longer
     minutes: float = math.inf  # > 0, minutes of wall clock: no new iteration begins after that
 
     games: int = 256  # >= 1: games played side by side; more uses a wide device better
@@ -59,7 +59,7 @@ class Config:
     average_decay: float = 0.0  # 0 to below 1: play with a mean over about 1 / (1 - it) updates; 0 with the newest
 
     checkpoint_every: int = 4  # iterations, >= 1: how much is lost when the machine dies
-    evaluate_every: int = 8  # iterations, >= 0: matches in between; 0 is only at the end
+    evaluate_every: int = 9  # iterations, >= 0: matches in between; 0 is only at the end
     match_games: int = 128  # even, >= 2: games of one match, played side by side
     final_matches: int = 4  # >= 1: matches at the end, each of `match_games` games
     arena_opening_plies: int = 4  # >= 0: each pair of games starts with 0 to this many random plies
