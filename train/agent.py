@@ -34,7 +34,7 @@ class Agent:
     env: Env
     config: Config
     params: Params
-    step: int  # iterations it was trained for
+    iteration: int  # of its run, after which it was kept
 
     def __call__(self, state: Any, key: jax.Array | None = None) -> tuple[jax.Array, PolicyOutput]:
         """Choose a move in one position or in each of a batch: the action, `[]` or `[B]`, and the search's output.
@@ -86,7 +86,7 @@ def load_agent(run: str | Path, *, iteration: int | None = None, num_simulations
         params = checkpoint.load_step(agents, iteration, template)
     else:
         raise ValueError(f"`iteration` is {iteration}, but {str(run)!r} keeps agents of {kept}: choose one of them.")
-    return Agent(env=env, config=settings, params=params, step=iteration)
+    return Agent(env=env, config=settings, params=params, iteration=iteration)
 
 
 def answer(agent: Agent, moves: Sequence[int]) -> str:

@@ -1,70 +1,16 @@
-"""The arena: what the score of a match says, and the command that plays one.
+"""The command that plays a match: `python -m train.arena runs/connect_four uct:100`.
 
-`python -m train.arena runs/connect_four uct:100` plays an agent against UCT; `match.py` has the playing.
-Nothing here imports JAX before a match is played.
+Nothing here imports JAX before a match is played; `match.py` has the playing.
 """
 
 import argparse
-import dataclasses
 import inspect
-import math
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from train import elo
 from train.config import Config
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Score:
-    """A match in numbers, in the view of the first player."""
-
-    wins: int
-    draws: int
-    losses: int
-
-    @classmethod
-    def of(cls, counts: Mapping[str, Any]) -> "Score":
-        """Read the counts of a line of `metrics.jsonl`, or of any mapping that has them."""
-        return cls(wins=counts["wins"], draws=counts["draws"], losses=counts["losses"])
-
-    @property
-    def games(self) -> int:
-        return self.wins + self.draws + self.losses
-
-    @property
-    def mean(self) -> float:
-        """Points per game, a draw counting one half."""
-        return (self.wins + self.draws / 2) / self.games
-
-    def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """Give Wilson's interval of the mean score, 95 % by default.
-
-        It treats games as independent and draws as half wins. Both err on the wide side: a draw varies less,
-        and the two games of an opening that favours one seat balance each other.
-        """
-        n, p = self.games, self.mean
-        if p in (0, 1):  # exact, for rounding would leave a trace of what cannot be excluded
-            lost = z * z / (n + z * z)
-            return (0.0, lost) if p == 0 else (1 - lost, 1.0)
-        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        return max(centre - half, 0.0), min(centre + half, 1.0)
-
-    def __str__(self) -> str:
-        low, high = self.interval()
-        return (
-            f"{self.mean:.1%} (95 % interval {low:.1%} to {high:.1%}) over {self.games} games: "
-            f"{self.wins} won, {self.draws} drawn, {self.losses} lost"
-        )
-
-
-def count(scores: Any) -> Score:
-    """Count the scores of `match.play`."""
-    wins, draws, losses = (int((scores == points).sum()) for points in (1.0, 0.5, 0.0))
-    return Score(wins=wins, draws=draws, losses=losses)
-
+from train.score import Score
 
 PLAYERS = """players:
   runs/connect_four         the newest agent of a run
@@ -106,9 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _answer(given: argparse.Namespace) -> str:
     import jax
 
-    from train import match, players
+    from train import lineup, match
 
-    env, entrants = players.load((given.first, given.second), given.game)
+    env, entrants = lineup.load((given.first, given.second), given.game)
     scores = match.play(
         (entrants[0].player, entrants[1].player),
         (entrants[0].params, entrants[1].params),
@@ -117,7 +63,7 @@ def _answer(given: argparse.Namespace) -> str:
         games=given.games,
         opening_plies=given.opening_plies,
     )
-    score = count(jax.device_get(scores))
+    score = Score.count(jax.device_get(scores))
     low, high = (elo.difference(end) for end in score.interval())
     return (
         f"{entrants[0].name} against {entrants[1].name}: {score}\n"

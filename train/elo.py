@@ -13,12 +13,10 @@ rating, fades as games are played, and for two players it is Jeffreys' prior of 
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from train.arena import Score
+from train.score import Score
 
 SCALE = 400 / math.log(10)  # Elo in one unit of log-odds
 
@@ -40,7 +38,7 @@ def difference(score: float) -> float:
 
 
 def fit(
-    results: Iterable[tuple[str, str, "Score"]], *, anchor: str, prior_draws: float = 1.0, z: float = 1.96
+    results: Iterable[tuple[str, str, Score]], *, anchor: str, prior_draws: float = 1.0, z: float = 1.96
 ) -> dict[str, Rating]:
     """Rate all players in `results`, each `(first, second, score of the first)`; by name, the strongest first.
 
@@ -68,7 +66,7 @@ def fit(
     }
 
 
-def _table(results: Iterable[tuple[str, str, "Score"]], prior_draws: float) -> tuple[list[str], np.ndarray]:
+def _table(results: Iterable[tuple[str, str, Score]], prior_draws: float) -> tuple[list[str], np.ndarray]:
     """Sum up who scored how many points against whom: names, and `points[i, j]` of i against j."""
     results = list(results)
     names = sorted({name for first, second, _ in results for name in (first, second)})

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, iteration {agent.step} of {given.run}")
+    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, iteration {agent.iteration} of {given.run}")
     return 0
 
 

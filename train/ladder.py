@@ -15,13 +15,13 @@ import jax
 import numpy as np
 
 from jaxmcts.model import Env
-from train import arena, elo, match
-from train.arena import Score
+from train import elo, match, names
 from train.checkpoint import CheckpointError
 from train.config import Config
 from train.elo import Rating
 from train.network import Params
 from train.players import Entrant, Random, Trained, Uct
+from train.score import Score
 
 RUNGS = 5  # agents of the ladder at the end, at most
 
@@ -31,7 +31,7 @@ class Match:
     """Who met whom in an evaluation, and how `first` did."""
 
     iteration: int
-    first: str  # "agent 12": that of iteration 12; "uct 100"; "random"
+    first: str  # as in `train.names`
     second: str
     score: Score
     final: bool  # played at the end of the run
@@ -50,9 +50,6 @@ class Match:
             "high": high,
             "final": self.final,
         }
-
-    def __str__(self) -> str:
-        return f"{self.first} against {self.second}: {self.score}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,7 +86,7 @@ class Ladder:
         rungs = itertools.pairwise(sorted(agents))
         pairs += [(entrants[upper], entrants[lower], 1) for lower, upper in rungs if (lower, upper) not in met]
         if final:
-            pairs += [(newest, Entrant(name="random", player=Random(self.env)), 1)]
+            pairs += [(newest, Entrant(name=names.RANDOM, player=Random(self.env)), 1)]
         for number, (first, second, repeats) in enumerate(pairs):
             score = self._play(first, second, jax.random.fold_in(key, number), repeats, stopped)
             if score is None:
@@ -97,11 +94,11 @@ class Ladder:
             yield Match(iteration=iteration, first=first.name, second=second.name, score=score, final=final)
 
     def _agent(self, iteration: int, params: Params) -> Entrant:
-        return Entrant(name=f"agent {iteration}", player=Trained(self.env, self.config), params=params)
+        return Entrant(name=names.agent(iteration), player=Trained(self.env, self.config), params=params)
 
     def _uct(self) -> Entrant:
         rollouts = self.config.opponent_num_simulations
-        return Entrant(name=f"uct {rollouts}", player=Uct(self.env, rollouts))
+        return Entrant(name=names.uct(rollouts), player=Uct(self.env, rollouts))
 
     def _read(self, earlier: Mapping[int, Params], steps: list[int]) -> dict[int, Params]:
         read = {}
@@ -128,7 +125,7 @@ class Ladder:
                 opening_plies=self.config.arena_opening_plies,
             )
             scores.append(jax.device_get(played))  # waits for the games, so that `stopped` is asked after them
-        return arena.count(np.concatenate(scores))
+        return Score.count(np.concatenate(scores))
 
 
 def _rungs(line: list[int], *, final: bool) -> list[int]:
@@ -146,8 +143,8 @@ def ratings(lines: Iterable[Mapping[str, Any]]) -> dict[str, Rating]:
     results = [(line["first"], line["second"], Score.of(line)) for line in lines if line.get("kind") == "match"]
     if not results:
         return {}
-    names = [name for first, second, _ in results for name in (first, second)]
-    anchor = next((name for name in names if name.startswith("uct ")), None)
+    players = {name for first, second, _ in results for name in (first, second)}
+    anchor = next(filter(names.is_uct, players), None)
     if anchor is None:
-        raise ValueError(f"Nobody among {sorted(set(names))} is UCT, whose rating is 0: give a match against it too.")
+        raise ValueError(f"Nobody among {sorted(players)} is UCT, whose rating is 0: give a match against it too.")
     return elo.fit(results, anchor=anchor)

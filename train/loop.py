@@ -12,10 +12,10 @@ import jax
 from train import checkpoint, messages, metrics, report, run_folder, run_state
 from train import stages as training_stages
 from train.agent import Agent
-from train.arena import Score
 from train.config import Config
 from train.progress import Log, Stopwatch
 from train.run_state import Arrays, Status
+from train.score import Score
 from train.selfplay import Trajectory
 from train.signals import Stop, stop_on_signals
 from train.stages import Stages
@@ -81,12 +81,12 @@ def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Resu
 
                 if status.played < iteration:
                     log.phase("self-play")
-                    arrays, trajectory = _play(stages, arrays, play_key)
+                    arrays, trajectory = play(stages, arrays, play_key)
                     status = status.after_play(metrics.games(config, trajectory), watch.lap())
 
                 elif status.updates < iteration * config.updates:
                     log.phase("learning")
-                    arrays, losses = _learn(stages, arrays, learn_key, len(status.losses), stop)
+                    arrays, losses = learn(stages, arrays, learn_key, len(status.losses), stop)
                     status = status.after_updates(losses, watch.lap())
 
                 else:
@@ -128,14 +128,14 @@ def _due(config: Config, iteration: int) -> bool:
     return config.evaluate_every > 0 and iteration % config.evaluate_every == 0
 
 
-def _play(stages: Stages, arrays: Arrays, key: jax.Array) -> tuple[Arrays, Trajectory]:
+def play(stages: Stages, arrays: Arrays, key: jax.Array) -> tuple[Arrays, Trajectory]:
     """Play games with the agent as it is, and keep what there is to learn from them."""
     games, trajectory = stages.play(arrays.learner.playing, arrays.games, key)
     ring = stages.store(arrays.replay, trajectory)
     return dataclasses.replace(arrays, games=games, replay=ring), trajectory
 
 
-def _learn(
+def learn(
     stages: Stages, arrays: Arrays, key: jax.Array, first: int, stop: Stop
 ) -> tuple[Arrays, list[dict[str, float]]]:
     """Make the updates of one iteration from number `first` on, fewer if a signal comes: their scalars."""
@@ -181,7 +181,7 @@ def _evaluate(
 
 def _agent(stages: Stages, arrays: Arrays, status: Status) -> Agent:
     """Make the agent that plays as the run does now."""
-    return Agent(env=stages.ladder.env, config=stages.config, params=arrays.learner.playing, step=status.played)
+    return Agent(env=stages.ladder.env, config=stages.config, params=arrays.learner.playing, iteration=status.played)
 
 
 def _report(folder: Path, log: Log, agent: Agent | None = None, *, search: bool = True) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import jax
 
 from train import run_folder
-from train.arena import Score
 from train.config import Config
 from train.run_state import Status
+from train.score import Score
 
 
 def plan(config: Config, folder: Path, status: Status) -> str:

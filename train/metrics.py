@@ -43,7 +43,8 @@ def games(config: Config, trajectory: Trajectory) -> dict[str, Any]:
 
 def evaluations(config: Config, trajectory: Trajectory) -> int:
     """Count the network evaluations of one stage of self-play: its searches, and its last positions' own values."""
-    return search.count_evaluations(config, trajectory.policy_weight) + config.games
+    full = int(np.sum(np.asarray(trajectory.policy_weight) > 0))
+    return int(search.count_evaluations(config, full, trajectory.policy_weight.size - full)) + config.games
 
 
 def _means(losses: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -18,9 +18,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 from tensorboardX import SummaryWriter
 
-from train import run_folder
+from train import names, run_folder
 from train.config import Config
 from train.run_state import Status
+from train.score import Score
 
 
 class Log:
@@ -76,14 +77,10 @@ class Log:
     def match(self, record: Mapping[str, Any]) -> None:
         """Report one match."""
         self._write(record)
-        games = record["wins"] + record["draws"] + record["losses"]
-        self.say(
-            f"  {record['first']} against {record['second']}: {record['score']:.1%}"
-            f" (95 % interval {record['low']:.1%} to {record['high']:.1%}) over {games} games:"
-            f" {record['wins']} won, {record['draws']} drawn, {record['losses']} lost"
-        )
-        if record["second"].startswith("uct "):  # the yardstick: against others the strength is not that of the run
-            self._bar.facts["strength"] = f"{record['score']:.0%} against {record['second']}"
+        score = Score.of(record)
+        self.say(f"  {record['first']} against {record['second']}: {score}")
+        if names.is_uct(record["second"]):  # the yardstick: against others the strength is not that of the run
+            self._bar.facts["strength"] = f"{score.mean:.0%} against {record['second']}"
 
     def _write(self, record: Mapping[str, Any]) -> None:
         """Write one record; numbers that JSON lacks become null."""
@@ -167,7 +164,7 @@ def _add(events: SummaryWriter, record: Mapping[str, Any], now: float) -> None:
 def _scalars(record: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Name a record's numbers for TensorBoard, which shows those of one prefix together."""
     if record["kind"] == "match":
-        yield f"score/{record['second']}".replace(" ", "_"), record["score"]
+        yield f"score/{record['second']}".replace(":", "_"), record["score"]
         return
     rest = {name: value for name, value in record.items() if name not in ("kind", "iteration", "seconds")}
     for prefix, values in (("training", rest), ("seconds", record["seconds"])):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from train import checkpoint, run_folder
+from train import checkpoint, names, run_folder
 from train.checkpoint import CheckpointError, Manifest
 from train.config import Config
 
@@ -56,7 +56,7 @@ class Record:
         against_uct = [
             line
             for line in self.matches
-            if line["first"] == f"agent {line['iteration']}" and line["second"].startswith("uct ")
+            if line["first"] == names.agent(line["iteration"]) and names.is_uct(line["second"])
         ]
         return next(iter((against_uct or self.matches)[-1:]), None)
 

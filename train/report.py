@@ -23,14 +23,14 @@ import jinja2
 from markupsafe import Markup, escape
 
 import envs
-from train import charts, checkpoint, ladder, run_folder, showcase
+from train import charts, checkpoint, ladder, names, run_folder, showcase
 from train import record as run_record
 from train.agent import Agent, load_agent
-from train.arena import Score
 from train.charts import Line
 from train.config import Config
 from train.presets import PRESETS
 from train.record import Fields, Record, number
+from train.score import Score
 
 _TEMPLATE = "report.html.jinja"
 _STREAM = 2**32 - 1  # of the randomness here; the run's own streams are numbered by its iterations
@@ -126,15 +126,15 @@ def _missing(record: Record) -> list[str]:
 
 def _strength(record: Record, ratings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Draw how strong the agents were, over the minutes at which each was ready: in Elo, and against UCT."""
-    ready = {f"agent {line['iteration']}": number(line, "minutes") for line in record.iterations}
-    opponent = f"uct {record.config.opponent_num_simulations}"
+    ready = {names.agent(line["iteration"]): number(line, "minutes") for line in record.iterations}
+    opponent = names.uct(record.config.opponent_num_simulations)
     elo = _banded((ready[name], r.elo, r.low, r.high) for name, r in ratings.items() if name in ready)
     score = _banded(
         (ready[name], score.mean, *score.interval())
         for name, score in _scores(record, opponent).items()
         if name in ready
     )
-    levels = [(_player(name), rating.elo) for name, rating in ratings.items() if not name.startswith("agent ")]
+    levels = [(_player(name), rating.elo) for name, rating in ratings.items() if not names.is_agent(name)]
     return [
         _chart("elo", "Elo over the minutes of training", _ELO, [elo], levels=levels),
         _chart("score", f"Score against {_player(opponent)}", _SCORE, [score], percent=True, limits=(0, 1)),
@@ -318,7 +318,7 @@ def _games(agent: Agent, key: jax.Array) -> dict[str, Any]:
             "board": Markup(envs.to_svg(env, start, heat=chances)),
             "best": _move_name(env, best[1]),
             "chance": best[0],
-            "iteration": agent.step,
+            "iteration": agent.iteration,
         },
     }
 
@@ -372,12 +372,7 @@ def _game_name(game: str) -> str:
 
 def _player(name: str) -> str:
     """Spell out a player's name in `metrics.jsonl`."""
-    kind, _, count = name.partition(" ")
-    if kind == "uct":
-        return f"UCT with {count} rollouts a move"
-    if kind == "agent":
-        return f"agent of iteration {count}"
-    return "random moves" if name == "random" else name
+    return names.spell_out(name)
 
 
 def _duration(minutes: float) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import jaxmcts
 from jaxmcts import Model, PolicyOutput
@@ -76,10 +75,11 @@ def make_explorer(env: Env, network: Network, config: Config) -> Explorer:
     return draw
 
 
-def count_evaluations(config: Config, policy_weight: Any) -> int:
-    """Count the network evaluations of the searches that gave `policy_weight [T, B]`: one a node, the root too."""
-    full = int(np.sum(np.asarray(policy_weight) > 0))
-    fast = np.size(policy_weight) - full
+def count_evaluations(config: Config, full: float, fast: float) -> float:
+    """Count the network evaluations of so many searches of self-play in `full` and so many `fast` ones.
+
+    Each evaluates one position a node, its root too.
+    """
     return full * (1 + config.num_simulations) + fast * (1 + config.fast_num_simulations)
 
 

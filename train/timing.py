@@ -4,7 +4,6 @@ Self-play is one compiled program, so its parts cannot be timed inside it. Inste
 as often and at the same batch: what is left of the time of self-play is the search and the loop around it.
 """
 
-import dataclasses
 import statistics
 import time
 from collections.abc import Callable
@@ -17,11 +16,12 @@ from rich.table import Table
 
 import envs
 from jaxmcts.model import Env
-from train import run_state
+from train import loop, run_state, search
 from train import stages as training_stages
 from train.config import Config
 from train.network import Network, Params, make_network
 from train.run_state import Arrays
+from train.signals import Stop
 from train.stages import Stages
 
 REPEATS = 5
@@ -85,31 +85,19 @@ def _parts(stages: Stages) -> dict[str, Part]:
     evaluate = jax.jit(lambda params, state: _evaluate_often(params, jax.vmap(env.observe)(state), network, calls))
     move = jax.jit(lambda state: _move_often(state, env, calls))
 
-    def play(arrays: Arrays) -> tuple[Arrays, Any]:
-        games, trajectory = stages.play(arrays.learner.playing, arrays.games, key)
-        ring = stages.store(arrays.replay, trajectory)
-        return dataclasses.replace(arrays, games=games, replay=ring), ()
-
-    def learn(arrays: Arrays) -> tuple[Arrays, Any]:
-        learner = arrays.learner
-        for number in range(config.updates):
-            learner, _ = stages.update(learner, arrays.replay, jax.random.fold_in(key, number))
-        return dataclasses.replace(arrays, learner=learner), ()
-
     return {
-        "self-play": play,
+        "self-play": lambda arrays: loop.play(stages, arrays, key),
         "network": lambda arrays: (arrays, evaluate(arrays.learner.playing, arrays.games.state)),
         "rules": lambda arrays: (arrays, move(arrays.games.state)),
-        "learning": learn,
+        "learning": lambda arrays: loop.learn(stages, arrays, key, 0, Stop()),
         "match": lambda arrays: (arrays, list(stages.ladder.measure(arrays.learner.playing, 1, {}, key, final=False))),
     }
 
 
 def evaluations(config: Config) -> int:
     """Count the evaluations of a batch in one stage of self-play; of two budgets, their mean."""
-    full = config.full_search_share
-    nodes = full * (1 + config.num_simulations) + (1 - full) * (1 + config.fast_num_simulations)
-    return round(config.steps * nodes) + 1
+    full = config.steps * config.full_search_share
+    return round(search.count_evaluations(config, full, config.steps - full)) + 1
 
 
 def _evaluate_often(params: Params, observation: jax.Array, network: Network, calls: int) -> jax.Array:

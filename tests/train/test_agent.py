@@ -57,9 +57,9 @@ def test_a_finished_game_is_flagged(player: Agent) -> None:
 
 
 def test_the_newest_agent_is_loaded_or_that_of_an_iteration(folder: Path, player: Agent) -> None:
-    assert player.step == 10
+    assert player.iteration == 10
     second = train.load_agent(folder, iteration=2, num_simulations=7)
-    assert (second.step, second.config.agent_num_simulations) == (2, 7)
+    assert (second.iteration, second.config.agent_num_simulations) == (2, 7)
     kernels = [jax.tree.leaves(loaded.params)[0] for loaded in (player, second)]
     assert not np.array_equal(*kernels)
 
@@ -77,7 +77,7 @@ def test_a_damaged_agent_is_passed_over_and_named(tmp_path: Path, capsys: pytest
     folder = runs.untrained(tmp_path, iterations=(1, 2))
     manifest = folder / "agents" / "000002" / checkpoint.MANIFEST
     manifest.write_text(json.dumps({"step": 2}))
-    assert train.load_agent(folder).step == 1
+    assert train.load_agent(folder).iteration == 1
     assert "000002" in capsys.readouterr().out
     with pytest.raises(CheckpointError, match="manifest"):
         train.load_agent(folder, iteration=2)

@@ -13,9 +13,9 @@ import envs
 from envs.base import BoardGame
 from tests.train import runs
 from tests.train.toys import Pairs
-from train import agent, arena, match, players
-from train.arena import Score
+from train import agent, arena, lineup, match, players
 from train.match import Player
+from train.score import Score
 
 TIC_TAC_TOE = envs.make("tic_tac_toe")
 
@@ -53,7 +53,7 @@ def test_swapping_the_players_swaps_wins_and_losses() -> None:
     # The same openings; what was seat 0 of one player is seat 0 of the other in the other half.
     np.testing.assert_array_equal(scores[:20], 1 - swapped[20:])
     np.testing.assert_array_equal(scores[20:], 1 - swapped[:20])
-    counted, other = arena.count(scores), arena.count(swapped)
+    counted, other = Score.count(scores), Score.count(swapped)
     assert counted.games == other.games == 40
     assert (counted.wins, counted.draws, counted.losses) == (other.losses, other.draws, other.wins)
     assert 0 < counted.wins < 40
@@ -137,7 +137,7 @@ def test_random_moves_are_legal_and_all_of_them_come() -> None:
 def test_uct_beats_random_moves() -> None:
     pair = (players.Uct(TIC_TAC_TOE, 16), players.Random(TIC_TAC_TOE))
     scores = match.play(pair, ((), ()), jax.random.key(0), env=TIC_TAC_TOE, games=64, opening_plies=0)
-    assert arena.count(scores).interval()[0] > 0.7
+    assert Score.count(scores).interval()[0] > 0.7
 
 
 def test_odd_numbers_of_games_are_refused() -> None:
@@ -148,7 +148,7 @@ def test_odd_numbers_of_games_are_refused() -> None:
 def test_draws_count_one_half() -> None:
     score = Score(wins=3, draws=2, losses=1)
     assert (score.games, score.mean) == (6, 4 / 6)
-    assert arena.count(np.array([1, 0.5, 1, 0, 0.5, 1])) == score
+    assert Score.count(np.array([1, 0.5, 1, 0, 0.5, 1])) == score
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_match_without_agents_names_its_game(capsys: pytest.CaptureFixture[str
 
 
 def test_players_are_named_by_run_iteration_and_budget(folder: Path) -> None:
-    env, entrants = players.load((f"{folder}@1:2", str(folder), f"{folder}:7", "uct:30", "random"))
+    env, entrants = lineup.load((f"{folder}@1:2", str(folder), f"{folder}:7", "uct:30", "random"))
     assert env == TIC_TAC_TOE
     config = agent.load_agent(folder).config
     assert [entrant.player for entrant in entrants[:3]] == [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from train import elo
-from train.arena import Score
+from train.score import Score
 
 
 def score(wins: int, losses: int, draws: int = 0) -> Score:

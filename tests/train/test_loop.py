@@ -52,10 +52,10 @@ def test_debug_runs_through_and_measures(results: list[Result]) -> None:
     assert [line["iteration"] for line in matches] == [1, 2, 2, 2]
     assert [line["wins"] + line["draws"] + line["losses"] for line in matches] == [8, 16, 8, 8]
     assert [(line["first"], line["second"], line["final"]) for line in matches] == [
-        ("agent 1", "uct 4", False),
-        ("agent 2", "uct 4", True),
-        ("agent 2", "agent 1", True),
-        ("agent 2", "random", True),
+        ("agent@1", "uct:4", False),
+        ("agent@2", "uct:4", True),
+        ("agent@2", "agent@1", True),
+        ("agent@2", "random", True),
     ]
     assert all(np.isfinite(line["loss"]) and line["skipped_updates"] == 0 for line in iterations)
     assert [line["updates"] for line in iterations] == [2, 4]
@@ -82,7 +82,7 @@ def test_another_seed_gives_others(results: list[Result], stages: Stages, tmp_pa
 
 def test_the_agent_can_be_loaded_and_asked(results: list[Result]) -> None:
     player = train.load_agent(results[0].folder)
-    assert player.step == 2
+    assert player.iteration == 2
     state = jax.vmap(player.env.init)(jax.random.split(jax.random.key(0), 3))
     action, output = player(state, jax.random.key(1))
     assert action.shape == (3,) and (action == action[0]).all()  # it plays without noise

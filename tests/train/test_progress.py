@@ -28,14 +28,14 @@ MATCH = {
     "kind": "match",
     "iteration": 1,
     "minutes": 0.6,
-    "first": "agent 1",
-    "second": "uct 4",
+    "first": "agent@1",
+    "second": "uct:4",
     "wins": 6,
     "draws": 1,
     "losses": 1,
     "score": 0.8125,
-    "low": 0.5,
-    "high": 0.95,
+    "low": 0.467,
+    "high": 0.955,
 }
 
 
@@ -49,7 +49,7 @@ def log_to(folder: Path, *, terminal: bool, config: Any = CONFIG, iterations: in
         for number in range(1, iterations + 1):
             log.iteration(ITERATION | {"iteration": number, "minutes": number / 2, "evaluations": 3000 * number})
         log.match(MATCH)
-        for other in ("agent 0", "random"):
+        for other in ("agent@0", "random"):
             log.match(MATCH | {"second": other})
         log.phase("learning")
         log._bar.refresh()
@@ -61,7 +61,7 @@ def test_lines_are_plain_in_a_pipe_and_metrics_are_json(tmp_path: Path) -> None:
     assert lines[0] == "[starting] 10 %"
     assert lines[1].startswith("iteration   1/4") and "1.8 s" in lines[1] and "loss 1.500" in lines[1]
     assert (
-        lines[2].strip().startswith("agent 1 against uct 4: 81.2% (95 % interval 50.0% to 95.0%) over 8 games: 6 won")
+        lines[2].strip().startswith("agent@1 against uct:4: 81.2% (95 % interval 46.7% to 95.5%) over 8 games: 6 won")
     )
     assert len(lines) == 5
     told = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
@@ -70,7 +70,7 @@ def test_lines_are_plain_in_a_pipe_and_metrics_are_json(tmp_path: Path) -> None:
 
 def test_a_terminal_also_shows_the_phase_and_what_is_known(tmp_path: Path) -> None:
     text = log_to(tmp_path, terminal=True)
-    for part in ("self-play", "learning", "1/4", "2.4k evaluations/s", "loss 1.50", "81% against uct 4"):
+    for part in ("self-play", "learning", "1/4", "2.4k evaluations/s", "loss 1.50", "81% against uct:4"):
         assert part in text, part
     assert "81% against random" not in text  # only UCT is a yardstick
     assert "left" not in text  # the first iteration compiles and says nothing of the others

@@ -22,11 +22,11 @@ from train import __main__ as cli
 from train import agent as agents
 from train import charts, config, record, report, showcase
 from train.agent import Agent
-from train.arena import Score
 from train.charts import Line
 from train.checkpoint import Manifest
 from train.config import Config
 from train.presets import connect_four, debug
+from train.score import Score
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -81,8 +81,8 @@ def match(number: int, wins: int, draws: int, losses: int, **fields: Any) -> dic
     score = Score(wins=wins, draws=draws, losses=losses)
     low, high = score.interval()
     return {
-        "kind": "match", "iteration": number, "minutes": 0.25 * number, "first": f"agent {number}",
-        "second": "uct 4", "wins": wins, "draws": draws, "losses": losses, "score": score.mean,
+        "kind": "match", "iteration": number, "minutes": 0.25 * number, "first": f"agent@{number}",
+        "second": "uct:4", "wins": wins, "draws": draws, "losses": losses, "score": score.mean,
         "low": low, "high": high, "final": False,
     } | fields  # fmt: skip
 
@@ -122,7 +122,9 @@ def player() -> Agent:
     """An agent that has learned nothing; its search is compiled once for this file."""
     settings = debug()
     env = envs.make(settings.game)
-    return Agent(env=env, config=settings, params=agents.make_network(env, settings).init(jax.random.key(0)), step=2)
+    return Agent(
+        env=env, config=settings, params=agents.make_network(env, settings).init(jax.random.key(0)), iteration=2
+    )
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +202,7 @@ def test_a_reader_who_cannot_see_it(page: Page) -> None:
 
 def test_names_are_text_and_not_markup(tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)>"
-    lines = [iteration(1), match(1, 2, 2, 2, second=f"uct {evil}", final=True)]
+    lines = [iteration(1), match(1, 2, 2, 2, second=f"uct:{evil}", final=True)]
     folder = make_run(tmp_path / evil, lines, settings=dataclasses.replace(debug(), name=evil, runs=f"$a$ {evil}"))
     page = Page(report.write(folder, search=False))
     assert page.count("img") == 0

@@ -145,7 +145,7 @@ def test_a_second_search_is_compiled_only_where_it_is_drawn(share: float, search
 
 
 def test_evaluations_are_counted() -> None:
-    assert search.count_evaluations(CONFIG, np.array([[1.0, 1.0], [0.0, 0.0]])) == 2 * 13 + 2 * 4
+    assert search.count_evaluations(CONFIG, full=2, fast=2) == 2 * 13 + 2 * 4
     rows = []
 
     def counted(params: Any, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -155,4 +155,4 @@ def test_evaluations_are_counted() -> None:
     explorer = search.make_explorer(ENV, counted, CONFIG)
     choice = jax.jit(explorer)(0.0, jax.random.key(0), empty_boards(), jnp.zeros(ROWS, jnp.int32))
     jax.effects_barrier()
-    assert sum(rows) == search.count_evaluations(CONFIG, choice.policy_weight[None])
+    assert sum(rows) == search.count_evaluations(CONFIG, full=choice.policy_weight.size, fast=0)
