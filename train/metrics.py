@@ -1,4 +1,4 @@
-"""What an iteration reports in numbers: a record that becomes a line of `metrics.jsonl`."""
+"""What an iteration reports in numbers: the lines of `metrics.jsonl`."""
 
 from collections.abc import Sequence
 from typing import Any

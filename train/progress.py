@@ -1,7 +1,7 @@
-"""What a run tells as it goes: lines and a status for people on the terminal, records for programs.
+"""What a run tells as it goes: text and a status for people on the terminal, lines of JSON for programs.
 
-Each record is one line of JSON and, for TensorBoard, its numbers as scalars. On a terminal the last two lines
-show where the run is; in a file or a pipe there are only the lines.
+The numbers of each such line are also scalars for TensorBoard. On a terminal the last two lines of text show where
+the run is; in a file or a pipe there is no status.
 """
 
 import json
@@ -25,7 +25,7 @@ from train.score import Score
 
 
 class Log:
-    """Prints as a run goes, and writes its records; use it in a `with`. `status` is where the run begins."""
+    """Prints as a run goes, and writes its metrics; use it in a `with`. `status` is where the run begins."""
 
     def __init__(self, folder: Path, config: Config, status: Status, console: Console | None = None):
         self._console = console or Console()
@@ -56,35 +56,35 @@ class Log:
         """Show what the run is doing now."""
         self._bar.update(self._task, description=name)
 
-    def iteration(self, record: Mapping[str, Any]) -> None:
+    def iteration(self, line: Mapping[str, Any]) -> None:
         """Report one iteration."""
-        self._write(record)
-        self._minutes.append(record["minutes"])
-        play = record["seconds"]["play"]
-        games, evaluations = record["games"] / play, record["evaluations"] / record["iteration"] / play
+        self._write(line)
+        self._minutes.append(line["minutes"])
+        play = line["seconds"]["play"]
+        games, evaluations = line["games"] / play, line["evaluations"] / line["iteration"] / play
         self.say(
-            f"iteration {record['iteration']:>3}/{self._config.iterations}  {sum(record['seconds'].values()):5.1f} s"
-            f"  loss {record['loss']:.3f}  policy KL {record['policy_kl']:.3f}"
-            f"  value error {record['value_loss']:.3f}"
-            f"  {record['games']} games ended, of {record['game_length']:.1f} plies"
+            f"iteration {line['iteration']:>3}/{self._config.iterations}  {sum(line['seconds'].values()):5.1f} s"
+            f"  loss {line['loss']:.3f}  policy KL {line['policy_kl']:.3f}"
+            f"  value error {line['value_loss']:.3f}"
+            f"  {line['games']} games ended, of {line['game_length']:.1f} plies"
         )
         self._bar.facts |= {
             "speed": f"{_short(games)} games/s, {_short(evaluations)} evaluations/s",
-            "loss": f"loss {record['loss']:.2f} (policy {record['policy_loss']:.2f}, value {record['value_loss']:.2f})",
+            "loss": f"loss {line['loss']:.2f} (policy {line['policy_loss']:.2f}, value {line['value_loss']:.2f})",
         }
-        self._bar.update(self._task, completed=record["iteration"], left=self._time_left())
+        self._bar.update(self._task, completed=line["iteration"], left=self._time_left())
 
-    def match(self, record: Mapping[str, Any]) -> None:
+    def match(self, line: Mapping[str, Any]) -> None:
         """Report one match."""
-        self._write(record)
-        score = Score.of(record)
-        self.say(f"  {record['first']} against {record['second']}: {score}")
-        if names.is_uct(record["second"]):  # the yardstick: against others the strength is not that of the run
-            self._bar.facts["strength"] = f"{score.mean:.0%} against {record['second']}"
+        self._write(line)
+        score = Score.of(line)
+        self.say(f"  {line['first']} against {line['second']}: {score}")
+        if names.is_uct(line["second"]):  # the yardstick: against others the strength is not that of the run
+            self._bar.facts["strength"] = f"{score.mean:.0%} against {line['second']}"
 
-    def _write(self, record: Mapping[str, Any]) -> None:
-        """Write one record; numbers that JSON lacks become null."""
-        finite = {name: None if _not_finite(value) else value for name, value in record.items()}
+    def _write(self, line: Mapping[str, Any]) -> None:
+        """Write one line of the metrics; numbers that JSON lacks become null."""
+        finite = {name: None if _not_finite(value) else value for name, value in line.items()}
         self._file.write(json.dumps(finite) + "\n")
         self._file.flush()
         _add(self._scalars, finite, time.time())
@@ -150,24 +150,24 @@ def _events(folder: Path, minutes: float) -> SummaryWriter:
     shutil.rmtree(path, ignore_errors=True)
     events = SummaryWriter(str(path), purge_step=1)  # a TensorBoard that is looking on forgets the old ones
     began = time.time() - 60 * minutes
-    for line in metrics.read_text().splitlines() if metrics.exists() else []:
-        record = json.loads(line)
-        _add(events, record, began + 60 * record["minutes"])
+    for text in metrics.read_text().splitlines() if metrics.exists() else []:
+        line = json.loads(text)
+        _add(events, line, began + 60 * line["minutes"])
     return events
 
 
-def _add(events: SummaryWriter, record: Mapping[str, Any], now: float) -> None:
-    for name, value in _scalars(record):
-        events.add_scalar(name, value, record["iteration"], walltime=now)
+def _add(events: SummaryWriter, line: Mapping[str, Any], now: float) -> None:
+    for name, value in _scalars(line):
+        events.add_scalar(name, value, line["iteration"], walltime=now)
 
 
-def _scalars(record: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Name a record's numbers for TensorBoard, which shows those of one prefix together."""
-    if record["kind"] == "match":
-        yield f"score/{record['second']}".replace(":", "_"), record["score"]
+def _scalars(line: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Name a line's numbers for TensorBoard, which shows those of one prefix together."""
+    if line["kind"] == "match":
+        yield f"score/{line['second']}".replace(":", "_"), line["score"]
         return
-    rest = {name: value for name, value in record.items() if name not in ("kind", "iteration", "seconds")}
-    for prefix, values in (("training", rest), ("seconds", record["seconds"])):
+    rest = {name: value for name, value in line.items() if name not in ("kind", "iteration", "seconds")}
+    for prefix, values in (("training", rest), ("seconds", line["seconds"])):
         for name, value in values.items():
             if value is not None:
                 yield f"{prefix}/{name}", value
