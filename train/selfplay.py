@@ -89,7 +89,8 @@ def play(
     begin = functools.partial(start, env=env, games=count, opening_plies=opening_plies)
 
     def judge(keys: jax.Array, state: Any) -> jax.Array:
-        return model.evaluate(params, keys, state)[0].value.astype(jnp.float32)
+        value = model.evaluate(params, keys, state)[0].value.astype(jnp.float32)
+        return jnp.where(jnp.isfinite(value), value, 0)  # as in a search; in the replay it would stay for long
 
     def step(carry: tuple[Games, _Pool], now: tuple[jax.Array, jax.Array]) -> tuple[tuple[Games, _Pool], Trajectory]:
         (games, pool), (number, key) = carry, now

@@ -1,16 +1,18 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import envs
-from envs.base import IDENTITY
-from train import learner, replay, selfplay, targets
+from envs.base import IDENTITY, BoardGame
+from train import checkpoint, learner, replay, selfplay, targets
 from train.config import Config
 from train.learner import Batch, Learner
 from train.network import Network
@@ -283,3 +285,154 @@ def test_learner_is_a_tree_of_arrays() -> None:
     state, _ = start(CONFIG)
     assert isinstance(state, Learner)
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state))
+
+
+class Said:
+    """A network whose parameters are what it says of every position: logits and a value."""
+
+    def __call__(self, said: tuple[jax.Array, jax.Array], observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+        count = observation.shape[0]
+        return jnp.broadcast_to(said[0], (count, said[0].size)), jnp.broadcast_to(said[1], count)
+
+
+def test_c110_the_loss_is_that_of_the_policy_and_of_the_value() -> None:
+    """And each pulls towards its target, not away from it or towards its negative."""
+    batch = batch_of([1.0, 0.0], [True, True], value=-0.5)
+
+    @jax.jit
+    def evaluate(value: float) -> Any:
+        said = jnp.zeros(2), jnp.float32(value)
+        return jax.value_and_grad(lambda x: learner.loss(x, batch, cast(Network, Said()), 2.0)[0])(said)
+
+    total, (logits, value) = evaluate(0.25)
+    assert float(total) == pytest.approx(np.log(2) + 2 * 0.75**2)
+    np.testing.assert_allclose(logits, [-0.5, 0.5])
+    assert float(value) == pytest.approx(2 * 2 * 0.75)
+    assert float(evaluate(-0.5)[0]) == pytest.approx(np.log(2))
+
+
+def test_c111_a_batch_and_the_same_one_twice_have_one_loss() -> None:
+    """Some rows have no policy to learn from, which must not count in its mean."""
+    once = learner.observe(ENV, positions(16))
+    once = dataclasses.replace(once, policy_weight=(jnp.arange(16) % 3 > 0).astype(jnp.float32))
+    twice = jax.tree.map(lambda x: jnp.concatenate([x, x]), once)
+
+    @jax.jit
+    def evaluate(batch: Batch) -> Any:
+        network: Any = Table()
+        return jax.value_and_grad(learner.loss, has_aux=True)(jnp.arange(7.0), batch, network, 0.5)
+
+    one, other = evaluate(once), evaluate(twice)
+    assert one[0][1]["policy_loss"] > 1 and one[0][1]["value_loss"] > 0.1
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), one, other)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def turned(env: BoardGame, key: jax.Array, sample: targets.Sample) -> tuple[Batch, Batch]:
+    """What the network would see and learn, and the same after `mirror`."""
+    batch = learner.observe(env, sample)
+    return batch, learner.mirror(key, batch, env.symmetries)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def after_openings(env: BoardGame, rows: int) -> Any:
+    return jax.vmap(lambda key: selfplay.opening(key, env, 4)[0])(jax.random.split(jax.random.key(0), rows))
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "hex(size=3, swap=True)"])
+def test_each_position_is_turned_as_a_whole_by_a_symmetry_of_its_own(game: str) -> None:
+    env, rows = envs.make(game), 256
+    weights = np.random.default_rng(0).uniform(0.1, 1, (rows, env.num_actions)).astype(np.float32)  # no two alike
+    number = np.arange(rows, dtype=np.float32)
+    sample = targets.Sample(
+        state=after_openings(env, rows), action_weights=weights, policy_weight=number, value=-number
+    )  # type: ignore[arg-type]
+    before, after = jax.device_get(turned(env, jax.random.key(2), sample))
+    fits = [(symmetry.policy(weights) == after.action_weights).all(axis=1) for symmetry in env.symmetries]
+    np.testing.assert_array_equal(np.sum(fits, axis=0), np.ones(rows))
+    for some, symmetry in zip(fits, env.symmetries, strict=True):
+        assert some.sum() > 0.5 * rows / len(fits)
+        np.testing.assert_array_equal(after.observation[some], symmetry.observation(before.observation)[some])
+        np.testing.assert_array_equal(after.legal_action_mask[some], symmetry.policy(before.legal_action_mask)[some])
+    np.testing.assert_array_equal(after.policy_weight, number)
+    np.testing.assert_array_equal(after.value, -number)
+
+
+def test_c119_hex_is_turned_by_half() -> None:
+    env = envs.make("hex(size=3, swap=True)")
+    state = jax.jit(env.step)(env.init(), 1)  # a stone of the first player on row 0, column 1
+    weights = np.array([0, 0, 0, 0, 0, 0.75, 0, 0, 0, 0.25], np.float32)  # row 1, column 2; the swap
+    sample = dataclasses.replace(targets.empty_sample(env, state), action_weights=weights)  # type: ignore[arg-type]
+    _, after = jax.device_get(turned(env, jax.random.key(0), jax.tree.map(lambda x: np.stack([x] * 16), sample)))
+    as_it_was = (after.action_weights == weights).all(axis=1)
+    assert 0 < as_it_was.sum() < 16
+    for row in range(16):
+        stone, move, taken = ([0, 1], 5, 1) if as_it_was[row] else ([2, 1], 3, 7)
+        assert np.argwhere(after.observation[row, :, :, :2]).tolist() == [[*stone, 1]]  # it is the other's
+        assert after.action_weights[row, [move, 9]].tolist() == [0.75, 0.25]
+        assert np.flatnonzero(~after.legal_action_mask[row]).tolist() == [taken]
+
+
+def test_an_update_learns_from_the_turned_positions() -> None:
+    """All that this network can learn is which column is played, here always the first one."""
+    sample = dataclasses.replace(
+        targets.empty_sample(ENV, ENV.init()),
+        action_weights=jax.nn.one_hot(0, 7),
+        policy_weight=jnp.float32(1),
+        value=jnp.float32(0.5),
+    )
+    ring = ring_of(jax.tree.map(lambda x: jnp.stack([x] * 16), sample))
+    optimizer, network = learner.make_optimizer(CONFIG), cast(Network, Table())
+    start = Learner(params=jnp.zeros(7), average=None, opt_state=optimizer.init(jnp.zeros(7)), updates=jnp.int32(0))
+
+    def learned(symmetries: Any) -> list[int]:
+        update = functools.partial(
+            learner.update, env=ENV, network=network, optimizer=optimizer, batch=64,
+            symmetries=symmetries, value_weight=1.0, average_decay=0.0,
+        )  # fmt: skip
+        after, _ = jax.jit(update)(start, ring, jax.random.key(9))
+        return np.flatnonzero(np.asarray(after.params) > 0).tolist()
+
+    assert learned((IDENTITY,)) == [0]
+    assert learned(ENV.symmetries[1:]) == [6]
+    assert learned(ENV.symmetries) == [0, 6]
+
+
+def test_long_gradients_are_cut_to_the_norm_and_short_ones_left() -> None:
+    params = {"bias": jnp.ones(2)}
+
+    @functools.partial(jax.jit, static_argnums=1)
+    def second_step(first: list[float], norm: float) -> jax.Array:
+        optimizer = learner.make_optimizer(dataclasses.replace(CONFIG, max_grad_norm=norm))
+        _, state = optimizer.update({"bias": jnp.array(first)}, optimizer.init(params), params)
+        updates, _ = optimizer.update({"bias": jnp.array([0.3, -0.4])}, state, params)
+        return updates["bias"]
+
+    np.testing.assert_allclose(second_step([300.0, 400.0], 1.0), second_step([0.6, 0.8], 1e6), rtol=1e-5)
+    assert np.abs(second_step([300.0, 400.0], 1.0) - second_step([300.0, 400.0], 1e6)).max() > 1e-3
+
+
+def test_c126_the_rate_after_a_restore_is_that_of_the_run(tmp_path: Path) -> None:
+    """Warm-up over 100 of 1,000 updates; saved to the disk after 500."""
+    config = Config(iterations=1000, updates=1, learning_rate=0.1, warmup_updates=100, weight_decay=0.0)
+    optimizer = learner.make_optimizer(config)
+
+    @jax.jit
+    def step(state: Learner) -> tuple[Learner, jax.Array]:
+        """Adam's step along a gradient that never changes is the learning rate."""
+        updates, opt_state = optimizer.update({"bias": jnp.ones(1)}, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+        return Learner(params=params, average=None, opt_state=opt_state, updates=state.updates + 1), -updates["bias"][0]
+
+    params = {"bias": jnp.ones(1)}
+    state = Learner(params=params, average=None, opt_state=optimizer.init(params), updates=jnp.int32(0))
+    for _ in range(500):
+        state, _ = step(state)
+    checkpoint.save(tmp_path, 500, state)
+    _, restored = checkpoint.load(tmp_path, jax.eval_shape(lambda: state))
+    for number in range(500, 503):
+        (state, rate), (restored, rate_after) = step(state), step(restored)
+        assert rate == rate_after
+        assert float(rate) == pytest.approx(float(learner.learning_rate(config)(number)), rel=1e-4)
+        counts = optax.tree.get_all_with_path(restored.opt_state, "count")
+        assert counts and all(int(count) == restored.updates == number + 1 for _, count in counts)

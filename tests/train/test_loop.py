@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import train
-from train import agent, loop, timing
+from train import agent, loop, match, timing
 from train import stages as training_stages
 from train.loop import Result
 from train.presets import debug
@@ -155,3 +156,94 @@ def test_c070_training_fits_together_in_64_bit_mode(tmp_path: Path) -> None:
         ring = jax.eval_shape(built.store, ring, trajectory)
         after, _ = jax.eval_shape(built.update, learner, ring, jax.random.key(0))
     assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(lambda x: (x.shape, x.dtype), learner)
+
+
+@pytest.fixture
+def without_reports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Reports take most of the time of small runs; the agents that they would show."""
+    shown: list[Any] = []
+    monkeypatch.setattr(loop.report, "write", lambda folder, agent, search: shown.append(agent))
+    return shown
+
+
+def test_the_running_mean_plays_and_is_kept(stages: Stages, tmp_path: Path, without_reports: list[Any]) -> None:
+    """Updates go on from the newest weights; all else uses their mean, here the newest plus 1."""
+
+    def leaf(params: Any) -> np.ndarray:
+        return np.array(jax.tree.leaves(params)[0])
+
+    def with_mean(state: Any) -> Any:
+        newest.append(leaf(state.params))
+        return dataclasses.replace(state, average=jax.tree.map(lambda x: x + 1, state.params))
+
+    newest: list[np.ndarray] = []
+    used: list[np.ndarray] = []  # in the place of newest[...] + 1
+
+    def start(key: jax.Array) -> Any:
+        state, *rest = stages.start(key)
+        return with_mean(state), *rest
+
+    def play(params: Any, *rest: Any) -> Any:
+        np.testing.assert_array_equal(leaf(params), newest[-1] + 1)
+        used.append(leaf(params))
+        return stages.play(params, *rest)
+
+    def update(state: Any, *rest: Any) -> Any:
+        np.testing.assert_array_equal(leaf(state.params), newest[-1])
+        state, metrics = stages.update(dataclasses.replace(state, average=None), *rest)
+        return with_mean(state), metrics
+
+    def measure(params: Any, *rest: Any, **options: Any) -> Any:
+        np.testing.assert_array_equal(leaf(params), newest[-1] + 1)
+        used.append(leaf(params))
+        return stages.ladder.measure(params, *rest, **options)
+
+    ladder: Any = SimpleNamespace(env=stages.ladder.env, measure=measure)
+    spied = with_config(stages, runs=str(tmp_path))
+    result = loop.train(dataclasses.replace(spied, start=start, play=play, update=update, ladder=ladder))
+    assert len(newest) == 1 + 4 and len(used) == 2 + 2
+    for iteration, number in ((1, 2), (2, 4)):
+        kept = train.load_agent(result.folder, iteration=iteration)
+        np.testing.assert_array_equal(leaf(kept.params), newest[number] + 1)
+    np.testing.assert_array_equal(leaf(without_reports[-1].params), newest[-1] + 1)
+
+
+def test_c055_no_two_stages_get_the_same_key(stages: Stages, tmp_path: Path, without_reports: list[Any]) -> None:
+    keys: list[tuple[int, ...]] = []
+
+    def noting(function: Any, place: int) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            keys.append(tuple(jax.random.key_data(arguments[place]).tolist()))
+            return function(*arguments, **options)
+
+        return call
+
+    parts = {name: noting(getattr(stages, name), place) for name, place in (("start", 0), ("play", 2), ("update", 2))}
+    ladder: Any = SimpleNamespace(env=stages.ladder.env, measure=noting(stages.ladder.measure, 3))
+    for seed in (0, 1):
+        spied = with_config(stages, runs=str(tmp_path), seed=seed, iterations=3)
+        loop.train(dataclasses.replace(spied, ladder=ladder, **parts))
+    assert len(keys) == 2 * (1 + 3 * (1 + 2 + 1)) == len(set(keys))
+
+
+def test_matches_are_compiled_once_however_many_there_are(
+    stages: Stages, results: list[Result], tmp_path: Path, without_reports: list[Any]
+) -> None:
+    program: Any = match.play
+    compiled = program._cache_size()
+    loop.train(with_config(stages, runs=str(tmp_path), iterations=5))
+    assert program._cache_size() == compiled > 0
+
+
+def test_c093_a_stage_takes_what_it_changes_and_leaves_the_rest(stages: Stages) -> None:
+    learner, games, ring = stages.start(jax.random.key(0))
+    copy = jax.tree.map(jnp.copy, learner.params)
+    after, trajectory = stages.play(learner.playing, games, jax.random.key(1))
+    ring = stages.store(ring, trajectory)
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves((learner, trajectory)))
+    stages.update(learner, ring, jax.random.key(2))
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves((learner.params, games)))
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(ring))
+    stages.play(copy, after, jax.random.key(3))  # a copy of the weights of before still plays
+    with pytest.raises(ValueError, match="deleted"):
+        stages.play(learner.playing, after, jax.random.key(3))

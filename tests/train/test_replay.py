@@ -57,3 +57,34 @@ def test_adding_writes_in_place_when_the_ring_is_donated() -> None:
 def test_more_than_fits_is_refused() -> None:
     with pytest.raises(ValueError, match=r"holds 6 items but the replay has 5 slots"):
         ring_of(5, 0, 1, 2, 3, 4, 5, at_once=6)
+
+
+def test_a_block_that_fills_the_ring_to_the_end_starts_the_next_at_the_beginning() -> None:
+    ring = ring_of(6, 0, 1, 2, 3, 4, 5, at_once=3)
+    assert (int(ring.next_slot), int(ring.size)) == (0, 6)
+    ring = replay.add(ring, {"number": jnp.arange(6, 10, dtype=jnp.int32)})
+    np.testing.assert_array_equal(ring.items["number"], [6, 7, 8, 9, 4, 5])
+    assert (int(ring.next_slot), int(ring.size)) == (4, 6)
+    ring = replay.add(ring, {"number": jnp.arange(10, 16, dtype=jnp.int32)})  # all of it at once, around the end
+    np.testing.assert_array_equal(ring.items["number"], [12, 13, 14, 15, 10, 11])
+    assert (int(ring.next_slot), int(ring.size)) == (4, 6)
+
+
+def test_c068_one_item_keeps_its_axis() -> None:
+    ring = replay.create({"board": jnp.zeros((1, 3))}, 1)
+    ring = replay.add(ring, {"board": jnp.ones((1, 1, 3))})
+    drawn = replay.sample(ring, jax.random.key(0), 1)
+    np.testing.assert_array_equal(drawn["board"], np.ones((1, 1, 3)))
+
+
+def test_c074_items_keep_their_types() -> None:
+    item = {
+        "mask": jnp.array([True, False]),
+        "board": jnp.array([-128, 127], jnp.int8),
+        "key": jnp.array([0, 2**32 - 1], jnp.uint32),
+        "clock": jnp.float32(0.1),
+    }
+    ring = replay.add(replay.create(item, 3), jax.tree.map(lambda x: x[None], item))
+    drawn = jax.tree.map(lambda x: x[0], replay.sample(ring, jax.random.key(0), 1))
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), drawn) == jax.tree.map(lambda x: (x.shape, x.dtype), item)
+    jax.tree.map(np.testing.assert_array_equal, drawn, item)

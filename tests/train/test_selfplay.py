@@ -1,16 +1,20 @@
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import envs
 from envs import TimeLimit
 from envs.base import BoardGame, State
 from jaxmcts import model_from_env
 from tests.train.toys import Pairs, half_evaluator, random_explorer
-from train import selfplay
+from train import learner, match, players, replay, search, selfplay, targets
+from train.config import Config
+from train.search import Choice, Explorer
 from train.selfplay import Games, Trajectory
 
 
@@ -38,6 +42,14 @@ def test_openings_have_all_lengths_and_never_a_finished_game() -> None:
     assert set(np.asarray(plies)[:50].tolist()) >= {0, 1, 2, 3, 4, 5}
     empty, none = selfplay.opening(jax.random.key(0), env, max_plies=0)
     assert int(none) == 0 and int(empty.to_play) == 0
+
+
+def test_openings_that_cannot_end_a_game_are_as_long_as_drawn() -> None:
+    """No illegal move is drawn: it would not be made, and the opening would be shorter."""
+    env = envs.make("tic_tac_toe")
+    keys = jax.random.split(jax.random.key(0), 1000)
+    plies = jax.jit(jax.vmap(lambda key: selfplay.opening(key, env, 4)[1]))(keys)
+    assert (abs(np.bincount(plies, minlength=5) - 200) < 60).all()
 
 
 def test_a_game_is_followed_by_a_fresh_one_and_its_count_starts_again() -> None:
@@ -162,3 +174,82 @@ def test_a_game_goes_on_in_the_next_segment() -> None:
         games, trajectory = go_on(games, key)
     np.testing.assert_array_equal(trajectory.ply[:, 0], [3, 4, 0])
     np.testing.assert_array_equal(games.ply, [1, 1])
+
+
+def searched(explorer: Explorer, env: BoardGame, games: int, steps: int, judge: Any) -> Trajectory:
+    """Play from the start by a search of its own; `value` holds the moves made."""
+
+    def tell(*arguments: Any) -> Choice:
+        choice = explorer(*arguments)
+        return dataclasses.replace(choice, value=choice.action.astype(jnp.float32))
+
+    @jax.jit
+    def run(key: jax.Array) -> Trajectory:
+        start_key, key = jax.random.split(key)
+        start = selfplay.start(start_key, env=env, games=games, opening_plies=0)
+        model = search.make_model(env, judge)
+        return selfplay.play((), start, key, env=env, model=model, explorer=tell, steps=steps, opening_plies=0)[1]
+
+    return run(jax.random.key(0))
+
+
+def test_c050_the_first_four_plies_of_every_game_are_drawn_and_the_others_are_not() -> None:
+    env = Pairs(length=6)
+
+    def judge(params: Any, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+        count = observation.shape[0]
+        return jnp.tile(jnp.array([0.5, 0.0]), (count, 1)), jnp.zeros(count)
+
+    config = Config(search="alphazero", num_simulations=6, temperature_plies=4, dirichlet_fraction=0.0)
+    trajectory = searched(search.make_explorer(env, judge, config), env, 32, 12, judge)
+    np.testing.assert_array_equal(trajectory.ply[:, 0], [*range(6)] * 2)
+    varies = (trajectory.value != trajectory.value[:, :1]).any(axis=1)
+    np.testing.assert_array_equal(varies, [True, True, True, True, False, False] * 2)
+
+
+def test_c055_no_key_is_used_twice() -> None:
+    env = Pairs(length=3)
+
+    def judge(params: Any, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros((observation.shape[0], 2)), jnp.zeros(observation.shape[0])
+
+    config = Config(num_simulations=1, full_search_share=0.5, fast_num_simulations=1)
+    explorer = search.make_explorer(env, judge, config)
+    with jax.debug_key_reuse(True):
+        searched(explorer, env, 2, 4, judge)
+        player = players.Random(env)
+        match.play((player, player), ((), ()), jax.random.key(0), env=env, games=2, opening_plies=1)
+
+
+def test_c113_a_batch_of_one_self_play_holds_many_positions() -> None:
+    env = envs.make("connect_four")
+    games, trajectory = play(env, 64, 8, 0)
+
+    @jax.jit
+    def batch(trajectory: Trajectory) -> jax.Array:
+        sample = targets.samples(trajectory, td_lambda=1.0, td_steps=0, search_value_share=0.0)
+        ring = replay.create(targets.empty_sample(env, jax.tree.map(lambda x: x[0], games.state)), 64 * 8)
+        drawn = learner.observe(env, replay.sample(replay.add(ring, sample), jax.random.key(0), 256))
+        return learner.mirror(jax.random.key(1), drawn, env.symmetries).observation
+
+    assert len(np.unique(np.asarray(batch(trajectory)).reshape(256, -1), axis=0)) > 100
+
+
+@pytest.mark.parametrize("broken", [jnp.nan, -jnp.inf])
+def test_c030_a_value_that_is_not_finite_is_not_learned_from(broken: float) -> None:
+    """The network's own values come into the targets where a game is cut, by its rules or by the segment."""
+    env = Pairs(length=9, limit=4)
+
+    def evaluate(params: Any, keys: jax.Array, state: Any) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros((keys.size, 2)), jnp.full(keys.size, broken)
+
+    @jax.jit
+    def run(key: jax.Array) -> tuple[Trajectory, targets.Sample]:
+        start = selfplay.start(key, env=env, games=1, opening_plies=0)
+        model, explorer = model_from_env(env, evaluate), random_explorer(env)
+        _, trajectory = selfplay.play((), start, key, env=env, model=model, explorer=explorer, steps=6, opening_plies=0)
+        return trajectory, targets.samples(trajectory, td_lambda=0.5, td_steps=0, search_value_share=0.25)
+
+    trajectory, sample = run(jax.random.key(0))
+    np.testing.assert_array_equal(trajectory.next_value[:, 0], [1 / 8, 2 / 8, 3 / 8, 0, 1 / 8, 0])
+    assert np.isfinite(sample.value).all()

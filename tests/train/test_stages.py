@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pytest
 
 from train import stages, targets
 from train.presets import debug
@@ -52,3 +53,18 @@ def test_every_choice_reaches_its_stage() -> None:
     # The mean of six weights in a row is not the last of them.
     difference = jax.tree.map(lambda one, other: float(abs(one - other).max()), learner.params, learner.playing)
     assert max(jax.tree.leaves(difference)) > 1e-4
+
+
+@pytest.mark.parametrize(("mirror", "symmetries"), [(True, 8), (False, 1)])
+def test_an_update_is_as_the_config_says(mirror: bool, symmetries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def update(*arguments: Any, **options: Any) -> tuple[Any, dict]:
+        given.update(options)
+        return arguments[0], {}
+
+    monkeypatch.setattr(stages.learner, "update", update)
+    built = stages.build(dataclasses.replace(CONFIG, mirror=mirror, batch=7, value_weight=0.5))
+    built.update(np.zeros(1), np.zeros(1), jax.random.key(0))  # type: ignore[arg-type]
+    assert len(given["symmetries"]) == symmetries
+    assert (given["batch"], given["value_weight"], given["average_decay"]) == (7, 0.5, 0.9)

@@ -5,7 +5,9 @@ import pytest
 
 from jaxmcts import model_from_env
 from tests.train.toys import Pairs, half_evaluator, random_explorer
-from train import selfplay, targets
+from train import replay, selfplay, targets
+from train.replay import Replay
+from train.selfplay import Games, Trajectory
 
 
 def returns(
@@ -133,3 +135,68 @@ def test_returns_are_those_of_the_definition(td_lambda: float, td_steps: int) ->
     rows = list(zip(reward.T, discount.T, next_value.T, done.T, strict=True))
     expected = [[by_definition(t, row, td_lambda, td_steps) for row in rows] for t in range(12)]
     np.testing.assert_allclose(result, expected, atol=1e-5)
+
+
+def numbered_moves(steps: int, games: int) -> Trajectory:
+    """Games of one move. All that is said of move t in game b holds the number t * games + b of that move."""
+    number = jnp.arange(steps * games).reshape(steps, games)
+    return Trajectory(
+        state=number,
+        ply=number,
+        action_weights=jnp.stack([number, -number], axis=-1).astype(jnp.float32),
+        policy_weight=number.astype(jnp.float32),
+        value=1000.0 + number,
+        reward=number.astype(jnp.float32),
+        discount=jnp.zeros((steps, games)),
+        next_value=jnp.zeros((steps, games)),
+        done=jnp.ones((steps, games), bool),
+    )
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.25, 0.75 * 5 + 0.25 * 1005), (0.0, 5), (1.0, 1005)])
+def test_the_share_is_that_of_the_search(share: float, expected: float) -> None:
+    """A result of 5, where the search said 1,005."""
+    mixed = targets.samples(numbered_moves(2, 3), td_lambda=1.0, td_steps=0, search_value_share=share)
+    assert mixed.value[5] == expected
+
+
+def test_c105_every_position_is_kept_once_with_what_belongs_to_it() -> None:
+    @jax.jit
+    def draw() -> tuple[targets.Sample, targets.Sample]:
+        sample = targets.samples(numbered_moves(6, 4), td_lambda=1.0, td_steps=0, search_value_share=0.0)
+        ring = replay.add(replay.create(jax.tree.map(lambda x: x[0], sample), 24), sample)
+        return sample, replay.sample(ring, jax.random.key(0), 24_000)
+
+    sample, drawn = draw()
+    np.testing.assert_array_equal(sample.state, np.arange(24))
+    counts = np.bincount(drawn.state, minlength=24)
+    assert counts.shape == (24,) and (abs(counts - 1000) < 130).all()
+    np.testing.assert_array_equal(drawn.value, drawn.state)
+    np.testing.assert_array_equal(drawn.policy_weight, drawn.state)
+    np.testing.assert_array_equal(drawn.action_weights, np.stack([drawn.state, -drawn.state], axis=-1))
+
+
+def test_c107_a_game_across_two_segments_has_its_targets_where_they_belong() -> None:
+    """Ten moves in segments of five; the search says an eighth for every move before a position."""
+    env, steps = Pairs(length=10), 5
+
+    @jax.jit
+    def start(key: jax.Array) -> tuple[Games, Replay]:
+        games = selfplay.start(key, env=env, games=1, opening_plies=0)
+        return games, replay.create(targets.empty_sample(env, jax.tree.map(lambda x: x[0], games.state)), 2 * steps)
+
+    @jax.jit
+    def segment(games: Games, ring: Replay, key: jax.Array) -> tuple[Games, Replay]:
+        model, explorer = model_from_env(env, half_evaluator(2)), random_explorer(env)
+        games, trajectory = selfplay.play(
+            (), games, key, env=env, model=model, explorer=explorer, steps=steps, opening_plies=0
+        )
+        return games, replay.add(ring, targets.samples(trajectory, td_lambda=1.0, td_steps=0, search_value_share=1.0))
+
+    games, ring = start(jax.random.key(0))
+    for key in jax.random.split(jax.random.key(1)):
+        games, ring = segment(games, ring, key)
+    assert int(ring.size) == 10
+    np.testing.assert_array_equal(ring.items.state.board, np.arange(10))
+    np.testing.assert_array_equal(ring.items.state.to_play, [0, 1, 1, 0, 0, 1, 1, 0, 0, 1])
+    np.testing.assert_array_equal(ring.items.value * 8, np.arange(10))
