@@ -43,9 +43,13 @@ class Log:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        self.restore()
         self._file.close()
         self._scalars.close()
+
+    def restore(self) -> None:
+        """Give the terminal back as it was, cursor and all: for a process that leaves without closing this."""
+        self._bar.stop()
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -154,8 +158,8 @@ def _events(folder: Path, minutes: float) -> SummaryWriter:
     events = SummaryWriter(str(path), purge_step=1)  # a TensorBoard that is looking on forgets the old ones
     began = time.time() - 60 * minutes
     for line in metrics.read_text().splitlines() if metrics.exists() else []:
-        record = json.loads(line)
-        _add(events, record, began + 60 * record["minutes"])
+        if record := run_folder.read_line(line):
+            _add(events, record, began + 60 * record["minutes"])
     return events
 
 

@@ -110,7 +110,7 @@ def make_run(folder: Path, lines: Any = LINES, settings: Config | None = None, *
         manifest = Manifest(step=2, digest=hashlib.sha256().hexdigest(), notes={"finished": True}, leaves={})
         path = folder / "checkpoints" / "000002" / "manifest.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(dataclasses.asdict(manifest)))
+        path.write_text(manifest.to_text())
     if lines is not None:
         written = (line if isinstance(line, str) else json.dumps(line) for line in lines)
         (folder / "metrics.jsonl").write_text("\n".join(written))
@@ -280,7 +280,7 @@ def test_fields_that_were_changed_stand_out(tmp_path: Path) -> None:
     assert [attributes for tag, attributes in page.tags if tag == "tr" and "class" in attributes] == [
         {"class": "changed"}
     ]
-    assert "seed 41 (preset: 0) >= 0; the same seed on the same machine gives the same agent" in page.text
+    assert "seed 41 (preset: 0) >= 0, below 2^32; the same seed on the same machine gives the same agent" in page.text
     rows = re.findall(r"<code>(\w+)</code></th>\s*<td>.+?</td>\s*<td>(.*?)</td>", page.source)
     assert [name for name, _ in rows] == [field.name for field in dataclasses.fields(Config)]
     assert all(len(meaning) > 10 for _, meaning in rows)
