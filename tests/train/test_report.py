@@ -225,6 +225,23 @@ def test_a_run_that_was_interrupted(tmp_path: Path) -> None:
     assert page.text.count("Nothing to draw yet.") == 2  # no game has ended: no length, no draws
 
 
+def test_a_run_that_goes_on_says_how(tmp_path: Path) -> None:
+    limited = dataclasses.replace(debug(), minutes=0.1)
+    for name, settings, finished, told in (
+        ("my run", debug(), False, "goes on with python -m train --resume '{}'"),
+        ("over", limited, False, "for its time is over; with more by python -m train --resume {} --minutes 2"),
+        ("its end", limited, True, "give more with python -m train --resume '{}' --minutes 2"),
+    ):
+        folder = make_run(tmp_path / name, [iteration(1)], settings, finished=finished)
+        assert told.format(folder) in Page(report.write(folder, search=False)).text
+
+
+def test_damaged_lines_may_leave_players_that_cannot_be_compared(tmp_path: Path) -> None:
+    lines = [iteration(1), json.dumps(match(1, 30, 4, 66))[:-9], match(1, 5, 0, 0, second="random", final=True)]
+    page = Page(report.write(make_run(tmp_path / "run", lines), search=False))
+    assert "1 lines of metrics.jsonl cannot be read" in page.text and "100.0 %" in page.text
+
+
 def test_lines_of_other_kinds_are_nothing_to_worry_about(tmp_path: Path) -> None:
     run = record.read(make_run(tmp_path / "run", [{"kind": "profile"}, iteration(1)]))
     assert (run.iteration, run.unread, len(run.matches)) == (1, 0, 0)
