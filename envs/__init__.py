@@ -45,7 +45,7 @@ def make(name: str, **options: Any) -> BoardGame:
     """Make a game; `options` are the fields of its class, such as `rows` for Connect Four.
 
     The name may carry options itself, `make("connect_four(rows=5, columns=6)")`, so that one string names any game.
-    Raises `ValueError` for a name, an option or a value the games do not have.
+    Raises `ValueError` for a name, an option or a value the games do not have, and for an option given twice.
     """
     name, written = _parse(name)
     if name not in _GAMES:
@@ -53,6 +53,8 @@ def make(name: str, **options: Any) -> BoardGame:
         raise ValueError(f"Unknown game {name!r}: known games are {', '.join(near)} (nearest first).")
     game = _GAMES[name]
     known = [field.name for field in dataclasses.fields(game)]  # type: ignore[arg-type]
+    if twice := sorted(written.keys() & options):
+        raise ValueError(f"The options {twice} of game {name!r} are given in the name and beside it: give each once.")
     options = written | options
     for option in options:
         if option not in known:
@@ -71,8 +73,10 @@ def _parse(name: Any) -> tuple[str, dict[str, Any]]:
         options = {option.arg: ast.literal_eval(option.value) for option in call.keywords}  # type: ignore[attr-defined]
         if call.args or None in options:  # type: ignore[attr-defined]
             raise ValueError("an option has no name")
+        if len(options) < len(call.keywords):  # type: ignore[attr-defined]
+            raise ValueError("an option is given twice")
     except (AttributeError, SyntaxError, ValueError) as error:
         raise ValueError(
-            f"The options in {name!r} cannot be read: write them as in 'connect_four(rows=5, columns=6)'."
+            f"The options in {name!r} cannot be read: write each once, as in 'connect_four(rows=5, columns=6)'."
         ) from error
     return match[1], options

@@ -66,8 +66,9 @@ def from_text(env: BoardGame, text: str) -> State:
     """Read a position drawn as `to_text` draws it; lines with anything but `X`, `O`, `.` and spaces are skipped.
 
     Players alternate from X, so the counts say who is to play; after a swap in Hex they do not, and a line
-    `X to play`, `O won` or the like does. A finished position carries the rewards of the move that ended it.
-    Raises `ValueError` for a board of another size or one that cannot come about.
+    `X to play` or `O won` does; it must agree with the board. A finished position carries the rewards of the move that
+    ended it. A game that was cut short is read as one that goes on.
+    Raises `ValueError` for a board of another size, one that cannot come about or one that stands otherwise than told.
     """
     lines = ["".join(line.split()) for line in text.splitlines()]
     rows = [line for line in lines if line and set(line) <= set(_MARKS + ".")]
@@ -80,7 +81,9 @@ def from_text(env: BoardGame, text: str) -> State:
     first, second = stones.sum(axis=(0, 1))
     to_play = _to_play(text, int(first), int(second), swap=getattr(env, "swap", False))
     _check_waiting(env, stones, to_play)
-    return env.arrange(_view(stones, to_play), to_play)
+    state = env.arrange(_view(stones, to_play), to_play)
+    _check_told(text, state)
+    return state
 
 
 def _to_play(text: str, first: int, second: int, swap: bool) -> int:
@@ -97,6 +100,13 @@ def _to_play(text: str, first: int, second: int, swap: bool) -> int:
             "and X to play, or one X more and O to play: X moves first."
         )
     return to_play
+
+
+def _check_told(text: str, state: State) -> None:
+    told = re.search(r"^[ \t]*([XO] to play|[XO] won|game over)[ \t]*$", text, re.MULTILINE)
+    # That the game is over is all that is told after its last step, whoever won.
+    if told and told[1] != status(state) and not (told[1] == "game over" and state.terminated):
+        raise ValueError(f"`text` says {told[1]!r}, but on its board it is {status(state)!r}: correct one of them.")
 
 
 def _check_waiting(env: BoardGame, stones: np.ndarray, to_play: int) -> None:

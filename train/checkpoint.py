@@ -2,8 +2,8 @@
 
 Orbax does not notice a flipped bit in its data and does not look further back when its newest checkpoint
 is broken. So each checkpoint is a folder with Orbax's files in `arrays/` and, written last, `manifest.json`
-with a hash of every leaf, one digest of them all, and notes; loading takes the newest folder that verifies.
-All of Orbax is behind this file.
+with a hash of every leaf, one digest of them all, notes, and a checksum of itself; loading takes the newest folder
+that verifies. All of Orbax is behind this file.
 """
 
 import dataclasses
@@ -20,6 +20,7 @@ import numpy as np
 from orbax.checkpoint import v1 as ocp
 
 MANIFEST = "manifest.json"
+FORMAT = 2  # of the manifest and of what runs write into it; 1 had no checksum
 _PART, _OLD = "new.part", "old.part"  # a checkpoint that is being written, and one that is being replaced
 
 
@@ -36,6 +37,29 @@ class Manifest:
     notes: dict[str, Any]  # what the writer added, in JSON's types; no part of the digest
     leaves: dict[str, dict[str, str]]  # by name: `type` and `sha256`
 
+    def to_text(self) -> str:
+        """Write it as JSON that tells whether it was changed."""
+        contents = {"format": FORMAT} | dataclasses.asdict(self)
+        return json.dumps(contents | {"checksum": _checksum(contents)}, indent=1)
+
+    @classmethod
+    def from_text(cls, text: str) -> "Manifest":
+        """Read what `to_text` wrote. Raises `CheckpointError` if it was changed or is of another format."""
+        try:
+            contents = json.loads(text)
+            written, checksum = contents.get("format", 1), contents.pop("checksum", None)
+        except (AttributeError, RecursionError, ValueError) as error:
+            raise CheckpointError("its manifest cannot be read") from error
+        if written != FORMAT:
+            raise CheckpointError(
+                f"its manifest has format {written!r}, and this version reads format {FORMAT}: "
+                "load it with the version that wrote it"
+            )
+        if checksum != _checksum(contents):
+            raise CheckpointError("its manifest has changed since it was written")
+        del contents["format"]
+        return cls(**contents)
+
 
 def save(
     folder: Path, step: int, tree: Any, *, notes: Mapping[str, Any] | None = None, keep: int | None = None
@@ -51,7 +75,7 @@ def save(
     ocp.save(part / "arrays", tree)
     leaves = _hashes(tree)
     manifest = Manifest(step=step, digest=_digest(leaves), notes=dict(notes or {}), leaves=leaves)
-    (part / MANIFEST).write_text(json.dumps(dataclasses.asdict(manifest), indent=1))
+    (part / MANIFEST).write_text(manifest.to_text())
     if path.exists():
         path.rename(old)
     part.rename(path)
@@ -105,12 +129,9 @@ def read_manifest(folder: Path, step: int) -> Manifest:
     path = folder / f"{step:06d}" / MANIFEST
     if not path.exists():
         raise CheckpointError("it was never finished, or its manifest is lost")
-    try:
-        manifest = Manifest(**json.loads(path.read_text()))
-        if _digest(manifest.leaves) != manifest.digest:
-            raise CheckpointError("its manifest has changed since it was written")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError("its manifest cannot be read") from error
+    manifest = Manifest.from_text(path.read_text(errors="replace"))
+    if manifest.step != step:
+        raise CheckpointError(f"it is checkpoint {manifest.step} under another name")
     return manifest
 
 
@@ -156,6 +177,10 @@ def _hashes(tree: Any) -> dict[str, dict[str, str]]:
         name: {"type": _signature(leaf), "sha256": hashlib.sha256(np.asarray(leaf).tobytes()).hexdigest()}
         for name, leaf in _named_leaves(tree)
     }
+
+
+def _checksum(contents: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(leaves: Mapping[str, Mapping[str, str]]) -> str:

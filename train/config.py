@@ -4,22 +4,30 @@ The record holds no arrays and imports no JAX, so the command line can show it a
 as it is to `config.json` in the run's folder, and reading that file back gives an equal record.
 """
 
+import contextlib
 import dataclasses
 import math
+import numbers
+import typing
 from typing import Any, Literal
+
+_LARGEST = 2**31 - 2  # of what is counted: one more still is an integer of the device, which has 32 bits
+_SEEDS = 2**32  # that differ: `jax.random.key` looks at no more bits
+_INFINITE = 2.0**128  # from here on in the device's numbers
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
-    """One training run. A value out of its range raises `ValueError`, which says what to do.
+    """One training run. A value of another type or out of its range raises `ValueError`, which says what to do.
 
+    Whole numbers become floats where those are asked for, and NumPy's numbers Python's; no other type is converted.
     Where a run is kept makes no difference: configs that differ in `name` and `runs` alone are equal.
     """
 
     game: str = "connect_four"  # a two-player game for `envs.make`, options in brackets: "connect_four(rows=5)"
     name: str = dataclasses.field(default="connect_four", compare=False)  # folder under `runs`; numbered if it is taken
     runs: str = dataclasses.field(default="runs", compare=False)  # folder that holds the runs
-    seed: int = 0  # >= 0; the same seed on the same machine gives the same agent
+    seed: int = 0  # >= 0, below 2^32; the same seed on the same machine gives the same agent
     iterations: int = 27  # >= 1: rounds of self-play and updates; more is stronger and takes longer
     minutes: float = math.inf  # > 0, minutes of wall clock: no new iteration begins after that
 
@@ -67,6 +75,8 @@ class Config:
     opponent_num_simulations: int = 100  # >= 1: search per move of its opponent, UCT with one rollout a leaf
 
     def __post_init__(self) -> None:
+        for field, type_ in typing.get_type_hints(Config).items():
+            object.__setattr__(self, field, typed(field, getattr(self, field), type_))
         for names, is_in, expected, advice in _RANGES:
             for field in names.split():
                 if not is_in(getattr(self, field)):
@@ -83,19 +93,39 @@ class Config:
             )
 
 
+def typed(field: str, value: Any, type_: Any) -> Any:
+    """Give the value of a field as its own type; raise `ValueError` if it is of another."""
+    options = typing.get_args(type_)  # of a `Literal`
+    accepted = str if options else _NUMBERS.get(type_, type_)
+    is_bool = isinstance(value, bool)  # which Python counts among the numbers
+    if isinstance(value, accepted) and is_bool == (type_ is bool) and (not options or value in options):
+        with contextlib.suppress(OverflowError):  # of an int that is larger than all floats
+            return type_(value) if type_ in _NUMBERS else value
+    expected = " or ".join(map(repr, options)) or type_.__name__
+    raise ValueError(f"`{field}` is {value!r} ({type(value).__name__}), expected {expected}: give one.")
+
+
+_NUMBERS = {int: numbers.Integral, float: numbers.Real}  # NumPy's are among these
+
 _RANGES = (
     (
         "iterations games steps num_simulations max_num_considered_actions channels blocks replay updates batch"
         " final_matches agent_num_simulations opponent_num_simulations fast_num_simulations checkpoint_every",
-        lambda value: value >= 1,
-        "at least 1",
-        "it counts something that a run cannot do without",
+        lambda value: 1 <= value <= _LARGEST,
+        f"at least 1 and at most {_LARGEST}",
+        "it counts something that a run cannot do without, in 32 bits",
     ),
     (
-        "seed opening_plies evaluate_every arena_opening_plies temperature_plies td_steps warmup_updates",
-        lambda value: value >= 0,
-        "0 or more",
+        "opening_plies evaluate_every arena_opening_plies temperature_plies td_steps warmup_updates",
+        lambda value: 0 <= value <= _LARGEST,
+        f"0 or more and at most {_LARGEST}",
         "start from the preset's value",
+    ),
+    (
+        "seed",
+        lambda value: 0 <= value < _SEEDS,
+        f"0 or more and below {_SEEDS}",
+        "larger ones would repeat these",
     ),
     (
         "minutes",
@@ -105,14 +135,14 @@ _RANGES = (
     ),
     (
         "learning_rate max_grad_norm dirichlet_alpha",
-        lambda value: 0 < value < math.inf,
-        "a finite number above 0",
+        lambda value: 0 < value < _INFINITE,
+        "a number above 0, finite in 32 bits",
         "start from the preset's value",
     ),
     (
         "weight_decay value_weight temperature late_temperature",
-        lambda value: 0 <= value < math.inf,
-        "a finite number, 0 or more",
+        lambda value: 0 <= value < _INFINITE,
+        "a number of 0 or more, finite in 32 bits",
         "use 0 to turn it off",
     ),
     (
@@ -140,34 +170,28 @@ _RANGES = (
         "use 0 to play with the newest weights",
     ),
     (
-        "search",
-        lambda value: value in ("gumbel", "alphazero"),
-        "'gumbel' or 'alphazero'",
-        "these are the two searches that need a network",
-    ),
-    (
-        "network",
-        lambda value: value in ("convolutions", "mlp"),
-        "'convolutions' or 'mlp'",
-        "these are the two networks",
-    ),
-    (
         "match_games",
-        lambda value: value >= 2 and value % 2 == 0,
-        "an even number of at least 2",
+        lambda value: 2 <= value <= _LARGEST and value % 2 == 0,
+        f"an even number of at least 2 and at most {_LARGEST}",
         "every opening is played twice, once from each side",
     ),
     (
         "game name runs",
-        lambda value: bool(value.strip()),
-        "a name that is not empty",
+        lambda value: bool(value.strip()) and value.isprintable() and not value.startswith("-"),
+        "a name that is not empty, of characters that can be printed, with no - in front",
         "leave it out for the preset's name",
     ),
     (
         "name",
-        lambda value: "/" not in value and "\\" not in value and value not in (".", ".."),
+        lambda value: not set(value) & set("/\\") and value not in (".", ".."),
         "the name of one folder",
         "say where the folder lies with `runs`",
+    ),
+    (
+        "name",
+        lambda value: not set(value) & set("@:"),
+        "a name without `@` and `:` in it",
+        "in the name of a player they stand before the iteration and the simulations",
     ),
 )
 
@@ -178,12 +202,19 @@ def to_json(config: Config) -> dict[str, Any]:
     return fields | {"minutes": None if math.isinf(config.minutes) else config.minutes}
 
 
-def from_json(fields: dict[str, Any]) -> Config:
-    """Make the config that `to_json` wrote. Raises `ValueError` for fields it does not know."""
-    unknown = sorted(set(fields) - {field.name for field in dataclasses.fields(Config)})
-    if unknown:
+def from_json(fields: Any) -> Config:
+    """Make the config that `to_json` wrote. Raises `ValueError` for anything else."""
+    if not isinstance(fields, dict):
+        raise ValueError(f"The config is {type(fields).__name__} in JSON, expected an object of its fields.")
+    known = {field.name for field in dataclasses.fields(Config)}
+    if unknown := sorted(set(fields) - known):
         raise ValueError(
             f"The config has the unknown fields {unknown}: it was written by another version; "
             "load it with that version, or remove them if they do not matter."
         )
-    return Config(**fields | {"minutes": math.inf if fields.get("minutes") is None else fields["minutes"]})
+    if missing := sorted(known - set(fields)):
+        raise ValueError(
+            f"The config lacks the fields {missing}: it was written by another version; "
+            "load it with that version, or add them as they were there."
+        )
+    return Config(**fields | {"minutes": math.inf if fields["minutes"] is None else fields["minutes"]})

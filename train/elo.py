@@ -47,9 +47,12 @@ def fit(
     band is `z` standard errors of the difference to the anchor, from the inverse of the observed information; it is
     too narrow on the far side of a player who won or lost everything.
 
-    Raises `ValueError` if the anchor played nothing or a player cannot be compared with it: there is no chain of
-    games between them or, with `prior_draws` 0, no chain of points in both directions (Ford 1957).
+    Raises `ValueError` if `prior_draws` or a score is negative or not finite, a score has no games, the anchor played
+    nothing or a player cannot be compared with it: there is no chain of games between them or, with `prior_draws` 0,
+    no chain of points in both directions (Ford 1957).
     """
+    if not 0 <= prior_draws < math.inf:
+        raise ValueError(f"`prior_draws` is {prior_draws}, expected a finite number of games, 0 or more: 1 is usual.")
     names, points = _table(results, prior_draws)
     if anchor not in names:
         raise ValueError(f"`anchor` is {anchor!r}, but nobody of that name played: choose one of {names}.")
@@ -74,6 +77,11 @@ def _table(results: Iterable[tuple[str, str, Score]], prior_draws: float) -> tup
     for first, second, score in results:
         if first == second:
             raise ValueError(f"`results` has a match of {first!r} against itself: that tells nothing; leave it out.")
+        if not (min(score.wins, score.draws, score.losses) >= 0 and 0 < score.games < math.inf):
+            raise ValueError(
+                f"`results` has {score!r} of {first!r} against {second!r}, expected finite counts of 0 or more and at "
+                "least one game: correct it, or leave the match out."
+            )
         i, j = names.index(first), names.index(second)
         points[i, j] += score.wins + score.draws / 2
         points[j, i] += score.losses + score.draws / 2

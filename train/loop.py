@@ -72,7 +72,7 @@ def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Resu
     """Do what comes next, one stage a turn, until all is done or a signal comes; then save."""
     config, score, watch = stages.config, None, Stopwatch()
     with Log(folder, config, status) as log:
-        with stop_on_signals(log.say) as stop:
+        with stop_on_signals(log.say, log.restore) as stop:
             log.say(messages.plan(config, folder, status))
             while not status.finished and stop.signal is None:
                 iteration = status.closed + 1
@@ -105,8 +105,8 @@ def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Resu
 
             log.phase("saving")
             digest = run_state.save(folder, arrays, status)
-            if not status.finished and status.played:
-                checkpoint.save(folder / run_folder.AGENTS, status.played, arrays.learner.playing)
+            if stop.signal is not None:
+                run_state.keep_agent(folder, arrays, status, config)
 
         if status.finished and score is not None:
             log.say(messages.ending(config, folder, score, digest))
@@ -192,5 +192,5 @@ def _report(folder: Path, log: Log, agent: Agent | None = None, *, search: bool 
     except (Exception, KeyboardInterrupt) as error:
         log.say(
             f"The report was not written ({type(error).__name__}: {error}); the run is not touched by that. "
-            f"To try again: python -m train.report {folder}"
+            f"To try again: {messages.command('train.report', folder)}"
         )

@@ -44,9 +44,13 @@ class Log:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        self.restore()
         self._file.close()
         self._scalars.close()
+
+    def restore(self) -> None:
+        """Give the terminal back as it was, cursor and all: for a process that leaves without closing this."""
+        self._bar.stop()
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -151,8 +155,8 @@ def _events(folder: Path, minutes: float) -> SummaryWriter:
     events = SummaryWriter(str(path), purge_step=1)  # a TensorBoard that is looking on forgets the old ones
     began = time.time() - 60 * minutes
     for text in metrics.read_text().splitlines() if metrics.exists() else []:
-        line = json.loads(text)
-        _add(events, line, began + 60 * line["minutes"])
+        if line := run_folder.read_line(text):
+            _add(events, line, began + 60 * line["minutes"])
     return events
 
 

@@ -5,7 +5,6 @@ A run may be going on, or may have been killed in the middle of a line: whatever
 
 import contextlib
 import dataclasses
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ class Record:
     about: Fields  # what `config.json` holds besides the config: versions, device, ...
     iterations: Sequence[Fields]
     matches: Sequence[Fields]  # each in the view of the player called `first`
-    unread: int  # lines of `metrics.jsonl` that are no JSON object
+    unread: int  # lines of `metrics.jsonl` that are damaged
     manifest: Manifest | None  # of the newest checkpoint, if there is one whose manifest can be read
 
     @property
@@ -64,13 +63,14 @@ class Record:
 def read(folder: Path) -> Record:
     """Read the record of a run. Raises `ValueError` if the folder is no run."""
     config = run_folder.read_config(folder)
-    about = json.loads((folder / run_folder.CONFIG).read_text())
     path = folder / run_folder.METRICS
-    lines = [_parse(line) for line in path.read_text(errors="replace").splitlines()] if path.exists() else []
+    lines = (
+        [run_folder.read_line(line) for line in path.read_text(errors="replace").splitlines()] if path.exists() else []
+    )
     return Record(
         folder=folder,
         config=config,
-        about={name: value for name, value in about.items() if name != "config"},
+        about=run_folder.read_about(folder),
         iterations=[line for line in lines if line is not None and line.get("kind") == "iteration"],
         matches=[line for line in lines if line is not None and line.get("kind") == "match"],
         unread=lines.count(None),
@@ -89,11 +89,3 @@ def _manifest(checkpoints: Path) -> Manifest | None:
         with contextlib.suppress(CheckpointError):
             return checkpoint.read_manifest(checkpoints, step)
     return None
-
-
-def _parse(line: str) -> Fields | None:
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        return None
-    return fields if isinstance(fields, dict) else None

@@ -6,6 +6,7 @@ begun has a report too: it says what is missing.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import inspect
 import math
@@ -23,11 +24,12 @@ import jinja2
 from markupsafe import Markup, escape
 
 import envs
-from train import charts, checkpoint, ladder, names, run_folder, showcase
+from train import charts, checkpoint, ladder, messages, names, run_folder, showcase
 from train import record as run_record
 from train.agent import Agent, load_agent
 from train.charts import Line
 from train.config import Config
+from train.elo import Rating
 from train.presets import PRESETS
 from train.record import Fields, Record, number
 from train.score import Score
@@ -81,7 +83,7 @@ def _render(page: Mapping[str, Any]) -> str:
 
 def _page(record: Record) -> dict[str, Any]:
     """Gather all of the page that needs no agent."""
-    ratings = ladder.ratings(record.matches) if record.matches else {}
+    ratings = _ratings(record)
     preset, command = _command(record.config)
     return {
         "name": record.folder.resolve().name,
@@ -106,14 +108,24 @@ def _page(record: Record) -> dict[str, Any]:
     }
 
 
+def _ratings(record: Record) -> dict[str, Rating]:
+    """Rate the players; nobody where the lines that can be read do not tie all of them to UCT."""
+    with contextlib.suppress(ValueError):
+        return ladder.ratings(record.matches)
+    return {}
+
+
 def _missing(record: Record) -> list[str]:
     missing = []
     if not record.finished:
         missing.append(
             f"The run has not finished: {record.iteration} of {record.config.iterations} iterations are done. "
             "It is going on or was interrupted; this is how far it came. A run that was interrupted goes on with "
-            f"python -m train --resume {record.folder}"
+            f"{messages.interrupted(record.config, record.folder, record.minutes)}"
         )
+    elif record.iteration < record.config.iterations:
+        more = messages.out_of_time(record.config, record.folder, record.iteration, record.minutes)
+        missing.append(f"The run has ended early: {more}")
     if not record.matches:
         missing.append("No match has been played yet, so nothing is known of the agent's strength.")
     if record.unread:

@@ -45,13 +45,18 @@ def _unused(runs: Path, name: str) -> Path:
 
 
 def read_config(folder: Path) -> Config:
-    """Read the config of a run. Raises `ValueError` if the folder is none."""
-    return config.from_json(_read(folder)["config"])
+    """Read the config of a run. Raises `ValueError` if the folder is none, or its file is not as a run wrote it."""
+    return _read(folder)[0]
+
+
+def read_about(folder: Path) -> dict[str, dict[str, Any]]:
+    """Read what is told beside the config: versions, device; errors as of `read_config`."""
+    return _read(folder)[1]
 
 
 def changes(folder: Path) -> list[str]:
     """Say in what this machine differs from the one the run was begun on, as far as results depend on it."""
-    before, now = _read(folder), _surroundings()
+    before, now = read_about(folder), _surroundings()
     return [
         f"{name} is {value}, was {before.get(part, {}).get(name)}"
         for part, values in now.items()
@@ -78,12 +83,20 @@ def _usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _read(folder: Path) -> dict[str, Any]:
+def _read(folder: Path) -> tuple[Config, dict[str, dict[str, Any]]]:
     path = folder / CONFIG
     if not path.exists():
         raise ValueError(f"`run` is {str(folder)!r}, but it holds no {CONFIG}: give the folder of a run.")
-    contents: dict[str, Any] = json.loads(path.read_text())
-    return contents
+    try:
+        contents = json.loads(path.read_text())
+        if not isinstance(contents, dict) or not all(isinstance(part, dict) for part in contents.values()):
+            raise ValueError("It is not made of objects.")
+        return config.from_json(contents.pop("config", None)), contents
+    except (ValueError, RecursionError) as error:  # not even text, not JSON, nested without end, no config of ours
+        raise ValueError(
+            f"{str(path)!r} cannot be used. {error} It must be as the run wrote it: bring it back from a copy, "
+            "or give the folder of another run."
+        ) from error
 
 
 @contextlib.contextmanager
@@ -105,7 +118,7 @@ def cut_back(folder: Path, iterations: int) -> None:
     path = folder / METRICS
     if not path.exists():
         return
-    lines = path.read_text().splitlines(keepends=True)
+    lines = path.read_text(errors="replace").splitlines(keepends=True)
     kept = "".join(line for line in lines if line.endswith("\n") and 0 < _iteration(line) <= iterations)
     part = path.with_suffix(".part")
     part.write_text(kept)
@@ -113,8 +126,31 @@ def cut_back(folder: Path, iterations: int) -> None:
 
 
 def _iteration(line: str) -> int:
-    """Tell the iteration a line of the metrics is about; 0 if that cannot be told."""
+    """Tell the iteration a line of the metrics is about; 0 if it is none of a run's."""
+    fields = read_line(line)
+    return fields["iteration"] if fields is not None and fields.get("kind") in _LINES else 0
+
+
+def read_line(line: str) -> dict[str, Any] | None:
+    """Read a line of the metrics; None if it is damaged. Of a kind that no run writes it comes back unchecked."""
     try:
-        return int(json.loads(line)["iteration"])
-    except (ValueError, TypeError, KeyError):
-        return 0
+        fields: dict[str, Any] = json.loads(line)
+        types = _LINES.get(fields.get("kind"))
+        if types is not None:
+            for name in types.keys() - {*fields}:
+                raise KeyError(name)
+            for name, value in (fields | fields.get("seconds", {})).items():
+                if name in types or value is not None:
+                    config.typed(name, value, types.get(name, float))
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return None
+    return fields
+
+
+_ANY: dict[str, Any] = {"kind": str, "iteration": int, "minutes": float}
+_LINES: dict[Any, dict[str, Any]] = {  # by kind, what is always there; the rest are numbers, null for what JSON lacks
+    "iteration": _ANY | {"seconds": dict},
+    "match": _ANY
+    | {"first": str, "second": str, "wins": int, "draws": int, "losses": int}
+    | {"score": float, "low": float, "high": float, "final": bool},
+}

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from train import checkpoint, run_folder
+from train.config import Config
 from train.learner import Learner
 from train.replay import Replay
 from train.selfplay import Games
@@ -84,6 +85,18 @@ def save(folder: Path, arrays: Arrays, status: Status) -> str:
     checkpoints, notes = folder / run_folder.CHECKPOINTS, dataclasses.asdict(status)
     checkpoint.save(checkpoints, status.played, arrays, notes=notes, keep=KEPT)
     return checkpoint.read_manifest(checkpoints, status.played).digest
+
+
+def keep_agent(folder: Path, arrays: Arrays, status: Status, config: Config) -> None:
+    """Keep the agent of a run that stops, under the iterations it has learned from in full.
+
+    In the middle of an iteration it has learned a little more than its number says. So it is not kept where that
+    agent was kept when it was measured, nor before the end of the first iteration: nothing of it is lost in either
+    case, for the checkpoint has it.
+    """
+    agents, iteration = folder / run_folder.AGENTS, status.updates // config.updates
+    if iteration > 0 and iteration not in checkpoint.steps(agents):
+        checkpoint.save(agents, iteration, arrays.learner.playing)
 
 
 def load(folder: Path, stages: Stages, report: Callable[[str], None]) -> tuple[Arrays, Status, str]:

@@ -34,10 +34,14 @@ class Stop:
 
 
 @contextlib.contextmanager
-def stop_on_signals(say: Callable[[str], None], seconds: float = SECONDS) -> Iterator[Stop]:
+def stop_on_signals(
+    say: Callable[[str], None], restore: Callable[[], None], seconds: float = SECONDS
+) -> Iterator[Stop]:
     """Note the first signal, for the block to look at; leave the process at once on a second, or after `seconds`.
 
-    Leaving at once is safe where a kill is. Outside the main thread, which alone gets signals, nothing is done.
+    Leaving at once is safe where a kill is; `restore` is called before, for what would outlast the process, such as
+    a hidden cursor. Both `say` and `restore` are called in another thread.
+    Outside the main thread, which alone gets signals, nothing is done.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
@@ -45,7 +49,7 @@ def stop_on_signals(say: Callable[[str], None], seconds: float = SECONDS) -> Ite
         return
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    thread = threading.Thread(target=_watch, args=(reading, stop, say, seconds), daemon=True)
+    thread = threading.Thread(target=_watch, args=(reading, stop, say, restore, seconds), daemon=True)
     thread.start()
     fd_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     before = {number: signal.signal(number, lambda number, _: stop.note(number)) for number in SIGNALS}
@@ -61,18 +65,22 @@ def stop_on_signals(say: Callable[[str], None], seconds: float = SECONDS) -> Ite
         os.close(writing)
 
 
-def _watch(pipe: int, stop: Stop, say: Callable[[str], None], seconds: float) -> None:
+def _watch(pipe: int, stop: Stop, say: Callable[[str], None], restore: Callable[[], None], seconds: float) -> None:
     number = _read(pipe)
     if number == _DONE:
         return
     stop.note(number)
-    say("Stopping: the run is saved as soon as the stage in progress is over. Once more stops at once.")
+    with contextlib.suppress(OSError):  # nobody may be reading any more
+        say("Stopping: the run is saved as soon as the stage in progress is over. Once more stops at once.")
     arrived, _, _ = select.select([pipe], [], [], seconds)
     if arrived and _read(pipe) == _DONE:
         return
     reason = "once more" if arrived else f"the stage took longer than {seconds:g} s more"
-    say(f"Left at once ({reason}): the last checkpoint stands, what came after it is made again on resuming.")
-    os._exit(128 + number)
+    try:
+        restore()
+        say(f"Left at once ({reason}): the last checkpoint stands, what came after it is made again on resuming.")
+    finally:
+        os._exit(128 + number)
 
 
 def _read(pipe: int) -> int:

@@ -122,10 +122,17 @@ def test_make_suggests_the_nearest_name_and_lists_options() -> None:
         envs.make("tic_tac_toe", size=4)
 
 
-@pytest.mark.parametrize("name", ["connect_four(5)", "connect_four(rows=x)", "connect_four(**{})", "connect_four(=)"])
+@pytest.mark.parametrize(
+    "name", ["connect_four(5)", "connect_four(rows=x)", "connect_four(**{})", "connect_four(=)", "hex(size=5, size=6)"]
+)
 def test_make_says_how_options_are_written(name: str) -> None:
-    with pytest.raises(ValueError, match=r"options in .* cannot be read: write them as in"):
+    with pytest.raises(ValueError, match=r"options in .* cannot be read: write each once, as in"):
         envs.make(name)
+
+
+def test_make_takes_no_option_twice() -> None:
+    with pytest.raises(ValueError, match=r"options \['size'\] of game 'hex' are given in the name and beside it"):
+        envs.make("hex(size=5)", size=6)
 
 
 def test_make_reads_options_in_the_name() -> None:

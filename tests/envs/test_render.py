@@ -87,6 +87,10 @@ def test_a_diagram_without_spaces_is_read_too() -> None:
         (TTT, "OO.\nX..\n...", "1 X and 2 O"),
         (TTT, "XXX\nOOO\n...", "has a win of X, who is to play"),
         (TTT, "XXX\nOO.\n.O.", "has a win of X, who is to play"),
+        (TTT, "XX.\nOO.\n...\nO won", "says 'O won', but on its board it is 'X to play'"),
+        (TTT, "XX.\nOO.\n...\ngame over", "says 'game over', but on its board it is 'X to play'"),
+        (TTT, "OOO\nXX.\nX..\n  X to play", "says 'X to play', but on its board it is 'O won'"),
+        (TTT, "OXO\nXXO\nXOX\nX won", "says 'X won', but on its board it is 'game over'"),
         (C4, ".......\n" * 4 + "X......\n.......", "hangs in the air"),
     ],
 )

@@ -1,5 +1,6 @@
 import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,13 +100,60 @@ def test_notes_come_back_and_the_digest_is_of_the_arrays_alone(tmp_path: Path) -
     assert first.digest == same.digest != other.digest
 
 
-def test_notes_that_were_changed_by_hand_are_no_part_of_the_arrays_but_hashes_are(tmp_path: Path) -> None:
-    path = checkpoint.save(tmp_path, 1, trained()) / checkpoint.MANIFEST
-    contents = json.loads(path.read_text())
+def change_notes(contents: dict[str, Any]) -> None:
+    contents["notes"]["closed"] = 5
+
+
+def lose_notes(contents: dict[str, Any]) -> None:
+    contents["notes"] = {}
+
+
+def change_a_hash(contents: dict[str, Any]) -> None:
     next(iter(contents["leaves"].values()))["sha256"] = "0" * 64
+
+
+def change_the_digest(contents: dict[str, Any]) -> None:
+    contents["digest"] = "0" * 64
+
+
+def add_a_field(contents: dict[str, Any]) -> None:
+    contents["more"] = 1
+
+
+def lose_the_checksum(contents: dict[str, Any]) -> None:
+    del contents["checksum"]
+
+
+@pytest.mark.parametrize(
+    "change", [change_notes, lose_notes, change_a_hash, change_the_digest, add_a_field, lose_the_checksum]
+)
+def test_a_manifest_that_was_changed_anywhere_is_found(change: Callable[[Any], None], tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, 1, trained(), notes={"closed": 1})
+    path = checkpoint.save(tmp_path, 2, trained(), notes={"closed": 2}) / checkpoint.MANIFEST
+    contents = json.loads(path.read_text())
+    change(contents)
     path.write_text(json.dumps(contents))
     with pytest.raises(CheckpointError, match="manifest has changed"):
-        checkpoint.load_step(tmp_path, 1, shapes(trained()))
+        checkpoint.read_manifest(tmp_path, 2)
+    assert checkpoint.load(tmp_path, shapes(trained()), lambda text: None)[0] == 1
+
+
+def test_a_manifest_of_another_format_says_so(tmp_path: Path) -> None:
+    path = checkpoint.save(tmp_path, 1, trained()) / checkpoint.MANIFEST
+    contents = json.loads(path.read_text())
+    first = {name: contents[name] for name in ("step", "digest", "notes", "leaves")}  # as it was before there were two
+    for written, number in ((first, 1), (contents | {"format": 3}, 3)):
+        path.write_text(json.dumps(written))
+        with pytest.raises(
+            CheckpointError, match=f"has format {number}, and this version reads format 2: load it with"
+        ):
+            checkpoint.load_step(tmp_path, 1, shapes(trained()))
+
+
+def test_a_checkpoint_under_another_number_is_refused(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, 1, trained()).rename(tmp_path / "000009")
+    with pytest.raises(CheckpointError, match="it is checkpoint 1 under another name"):
+        checkpoint.read_manifest(tmp_path, 9)
 
 
 def test_only_so_many_are_kept_and_none_of_a_later_step(tmp_path: Path) -> None:

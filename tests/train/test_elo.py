@@ -88,6 +88,24 @@ def test_players_who_cannot_be_compared_are_named() -> None:
         elo.fit([("a", "a", score(5, 5))], anchor="a")
 
 
+@pytest.mark.parametrize("prior_draws", [math.inf, math.nan, -1.0, -math.inf])
+def test_a_prior_of_no_number_of_games_is_refused(prior_draws: float) -> None:
+    with pytest.raises(ValueError, match=f"`prior_draws` is {prior_draws}, expected a finite number"):
+        elo.fit([("b", "a", score(3, 1))], anchor="a", prior_draws=prior_draws)
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0), (-1, 5, 0), (5, -1, 0), (5, 5, -1), (math.inf, 0, 0), (0, 0, math.nan)])
+def test_a_score_that_no_match_has_is_refused(counts: tuple[float, float, float]) -> None:
+    with pytest.raises(ValueError, match=r"`results` has Score\(.* of 'b' against 'a', expected finite counts"):
+        elo.fit([("c", "a", score(3, 1)), ("b", "a", score(*counts))], anchor="a")
+
+
+@pytest.mark.parametrize("prior_draws", [1e-300, 1e-9, 1e9, 1e300])
+def test_odd_priors_and_counts_come_to_an_end(prior_draws: float) -> None:
+    results = [("b", "a", score(10**15, 0)), ("c", "b", score(1, 0)), ("a", "c", score(0, 0, draws=1))]
+    assert all(math.isfinite(elo) for elo in ratings(results, prior_draws=prior_draws).values())
+
+
 def test_simulated_ratings_are_recovered_and_bands_cover_them() -> None:
     """Ladders of five players whose strength is known: 95 % of the bands hold the truth, and nobody is biased."""
     draw, truth = random.Random(0), {"a": 0.0, "b": 150.0, "c": 250.0, "d": 400.0, "e": 500.0}

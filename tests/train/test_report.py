@@ -110,7 +110,7 @@ def make_run(folder: Path, lines: Any = LINES, settings: Config | None = None, *
         manifest = Manifest(step=2, digest=hashlib.sha256().hexdigest(), notes={"finished": True}, leaves={})
         path = folder / "checkpoints" / "000002" / "manifest.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(dataclasses.asdict(manifest)))
+        path.write_text(manifest.to_text())
     if lines is not None:
         written = (line if isinstance(line, str) else json.dumps(line) for line in lines)
         (folder / "metrics.jsonl").write_text("\n".join(written))
@@ -227,6 +227,23 @@ def test_a_run_that_was_interrupted(tmp_path: Path) -> None:
     assert page.text.count("Nothing to draw yet.") == 2  # no game has ended: no length, no draws
 
 
+def test_a_run_that_goes_on_says_how(tmp_path: Path) -> None:
+    limited = dataclasses.replace(debug(), minutes=0.1)
+    for name, settings, finished, told in (
+        ("my run", debug(), False, "goes on with python -m train --resume '{}'"),
+        ("over", limited, False, "for its time is over; with more by python -m train --resume {} --minutes 2"),
+        ("its end", limited, True, "give more with python -m train --resume '{}' --minutes 2"),
+    ):
+        folder = make_run(tmp_path / name, [iteration(1)], settings, finished=finished)
+        assert told.format(folder) in Page(report.write(folder, search=False)).text
+
+
+def test_damaged_lines_may_leave_players_that_cannot_be_compared(tmp_path: Path) -> None:
+    lines = [iteration(1), json.dumps(match(1, 30, 4, 66))[:-9], match(1, 5, 0, 0, second="random", final=True)]
+    page = Page(report.write(make_run(tmp_path / "run", lines), search=False))
+    assert "1 lines of metrics.jsonl cannot be read" in page.text and "100.0 %" in page.text
+
+
 def test_lines_of_other_kinds_are_nothing_to_worry_about(tmp_path: Path) -> None:
     run = record.read(make_run(tmp_path / "run", [{"kind": "profile"}, iteration(1)]))
     assert (run.iteration, run.unread, len(run.matches)) == (1, 0, 0)
@@ -282,7 +299,7 @@ def test_fields_that_were_changed_stand_out(tmp_path: Path) -> None:
     assert [attributes for tag, attributes in page.tags if tag == "tr" and "class" in attributes] == [
         {"class": "changed"}
     ]
-    assert "seed 41 (preset: 0) >= 0; the same seed on the same machine gives the same agent" in page.text
+    assert "seed 41 (preset: 0) >= 0, below 2^32; the same seed on the same machine gives the same agent" in page.text
     rows = re.findall(r"<code>(\w+)</code></th>\s*<td>.+?</td>\s*<td>(.*?)</td>", page.source)
     assert [name for name, _ in rows] == [field.name for field in dataclasses.fields(Config)]
     assert all(len(meaning) > 10 for _, meaning in rows)

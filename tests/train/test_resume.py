@@ -176,15 +176,28 @@ def test_stopped_by_ctrl_c(at: int, iterations: int, stages: Stages, whole: Resu
     assert_same(first.folder, result.digest, whole)
 
 
-def test_a_stop_says_how_to_go_on_and_keeps_the_agent_as_it_is(
-    stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stop_says_how_to_go_on(stages: Stages, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = stopped(stages, tmp_path, 8, signal.SIGTERM)
     said = capsys.readouterr().out
     assert result.exit_status == 143 and result.score is None
     assert f"python -m train --resume {result.folder}\n" in said and result.digest in said
     assert "after 5 updates" in said  # two of iteration 2
-    assert checkpoint.steps(result.folder / run_folder.AGENTS) == [2]
+
+
+@pytest.mark.parametrize(
+    ("at", "kept"),
+    [(3, []), (4, [1]), (8, [1]), (9, [2]), (14, [3]), (15, [3]), (18, [3]), (CALLS - 2, [4, 3]), (CALLS - 1, [4, 3])],
+)
+def test_a_stop_keeps_the_agent_under_the_iterations_it_has_learned_from_in_full(
+    at: int, kept: list[int], stages: Stages, whole: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agents = stopped(stages, tmp_path, at).folder / run_folder.AGENTS
+    assert checkpoint.steps(agents) == kept
+    for measured in {3, 4}.intersection(kept):  # of these the run keeps what it measures, not what came a little later
+        digests = [checkpoint.read_manifest(f, measured).digest for f in (agents, whole.folder / run_folder.AGENTS)]
+        assert digests[0] == digests[1]
+    said = capsys.readouterr().out  # of an agent only if there is one
+    assert ("train.load_agent(" in said) == ("python -m train.agent " in said) == bool(kept)
 
 
 def test_what_is_counted_agrees_after_a_stop_between_two_updates(stages: Stages, whole: Result, tmp_path: Path) -> None:
@@ -249,7 +262,7 @@ def test_a_run_whose_time_was_over_goes_on_with_more(
     ended = record.read(folder)
     assert ended.finished and [line["iteration"] for line in ended.finals] == [1, 1]
     assert loop.resume(folder, stages=stages).iterations == 1
-    assert "give more with --minutes" in capsys.readouterr().out
+    assert f"give more with python -m train --resume {folder} --minutes 2. Nothing" in capsys.readouterr().out
     with pytest.raises(ValueError, match="`minutes` is 2e-06, but the run has used"):
         loop.resume(folder, minutes=2e-6, stages=stages)
     capsys.readouterr()
