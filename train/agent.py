@@ -3,40 +3,39 @@
 `agent = train.load_agent("runs/connect_four")` brings one back, and `action, output = agent(state)` asks it about
 one state or a batch; `output` is that of the search, with the value and the weights of all moves. For one
 position on the command line: `python -m train.agent runs/connect_four 3 2`, with the moves so far.
+Nothing here imports JAX before an agent is loaded or asked.
 """
 
 import argparse
 import dataclasses
-import functools
 import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
+if TYPE_CHECKING:
+    import jax
 
-import envs
-import envs.render
-from envs.base import is_finished
-from jaxmcts import PolicyOutput
-from jaxmcts.model import Env
-from train import checkpoint, run_folder, search
-from train.config import Config
-from train.network import Params, make_network
+    from jaxmcts import PolicyOutput
+    from jaxmcts.model import Env
+    from train.config import Config
+    from train.network import Params
+
+
+_FEW = 5  # moves that are named with their weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Agent:
     """Plays its best: the config's search without noise, `config.agent_num_simulations` per move."""
 
-    env: Env
-    config: Config
-    params: Params
+    env: "Env"
+    config: "Config"
+    params: "Params"
     step: int  # iterations it was trained for
 
-    def __call__(self, state: Any, key: jax.Array | None = None) -> tuple[jax.Array, PolicyOutput]:
+    def __call__(self, state: Any, key: "jax.Array | None" = None) -> "tuple[jax.Array, PolicyOutput]":
         """Choose a move in one position or in each of a batch: the action, `[]` or `[B]`, and the search's output.
 
         For one position the output has no batch axis either, except `output.tree`, which stays a batch of one, as
@@ -44,22 +43,21 @@ class Agent:
         `output.flags` say so. The agent does not draw its moves: `key` matters in games of chance alone.
         Every new batch size is compiled once.
         """
+        import jax
+        import jax.numpy as jnp
+
+        from train import search
+
         key = jax.random.key(0) if key is None else key
-        find = functools.partial(_search, self.params, key, env=self.env, config=self.config)
         if jnp.ndim(state.to_play) > 0:
-            output = find(state)
+            output = search.play(self.params, key, state, env=self.env, config=self.config)
             return output.action, output
-        output = find(jax.tree.map(lambda x: jnp.asarray(x)[None], state))
+        batch = jax.tree.map(lambda x: jnp.asarray(x)[None], state)
+        output = search.play(self.params, key, batch, env=self.env, config=self.config)
         fields = {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
         del fields["tree"]
         output = dataclasses.replace(output, **jax.tree.map(lambda x: x[0], fields))
         return output.action, output
-
-
-@functools.partial(jax.jit, static_argnames=("env", "config"))
-def _search(params: Params, key: jax.Array, state: Any, *, env: Env, config: Config) -> PolicyOutput:
-    """Search as the agents of a config do, which share what is compiled."""
-    return search.make_policy(env, make_network(env, config), config)(params, key, state)
 
 
 def load_agent(run: str | Path, *, iteration: int | None = None, num_simulations: int | None = None) -> Agent:
@@ -70,6 +68,12 @@ def load_agent(run: str | Path, *, iteration: int | None = None, num_simulations
     Raises `ValueError` if the folder is no run or keeps no agent of that iteration, `CheckpointError` if the agent
     is damaged or none is sound.
     """
+    import jax
+
+    import envs
+    from train import checkpoint, run_folder
+    from train.network import make_network
+
     folder = Path(run)
     settings = run_folder.read_config(folder)
     if num_simulations is not None:
@@ -89,34 +93,79 @@ def load_agent(run: str | Path, *, iteration: int | None = None, num_simulations
     return Agent(env=env, config=settings, params=params, step=iteration)
 
 
-def answer(agent: Agent, moves: Sequence[int]) -> str:
-    """Play `moves` from the start of a game and tell the position and what the agent would do there.
+def answer(agent: Agent, moves: Sequence[str]) -> str:
+    """Play `moves`, by their names (`envs.move_name`), from the start of a game and tell what the agent would do there.
 
-    Raises `ValueError` for a move that is not legal.
+    Raises `ValueError` for what is no move, a move that is not legal and one after the end.
     """
-    state = agent.env.init(jax.random.key(0))
-    for number, move in enumerate(moves, start=1):
-        if not (0 <= move < agent.env.num_actions and agent.env.legal_action_mask(state)[move]):
-            legal = " ".join(str(action) for action in jnp.flatnonzero(agent.env.legal_action_mask(state)))
-            raise ValueError(f"Move {number} is {move}, which is not legal there: choose one of {legal}.")
-        state = agent.env.step(state, jnp.int32(move))
-    board = envs.render.to_text(agent.env, state)
+    import envs
+    from envs.base import is_finished
+    from envs.render import MARKS
+
+    state = _after(agent.env, moves)
+    board = envs.to_text(agent.env, state)
     if is_finished(state):
         return board
     action, output = agent(state)
-    weights = " ".join(f"{weight:.2f}" for weight in output.action_weights)
-    return f"{board}\n\nThe agent plays {action}, expects {output.value:+.2f}; weights of the moves: {weights}"
+    mover, sign = MARKS[int(state.to_play)], "+1 is a sure win, -1 a sure loss"
+    return (
+        f"{board}\n\nThe agent plays {envs.move_name(agent.env, int(action))}. "
+        f"It values the position at {output.value:+.2f} for {mover} ({sign}).\n"
+        f"The search weighs the moves: {_weighed(agent.env, output.action_weights.tolist())}"
+    )
+
+
+def _after(env: "Env", moves: Sequence[str]) -> Any:
+    """Play moves by their names; errors as of `answer`."""
+    import jax
+    import jax.numpy as jnp
+
+    import envs
+
+    state = env.init(jax.random.key(0))
+    for number, text in enumerate(moves, start=1):
+        legal = list(envs.legal_moves(env, state))
+        if not legal:
+            raise ValueError(f"Move {number} is {text!r}, but the game is over after {number - 1} moves.")
+        try:
+            action = envs.parse_move(env, text)
+        except ValueError:
+            raise ValueError(f"Move {number} is {text!r}, which is no move: choose one of {' '.join(legal)}.") from None
+        if not env.legal_action_mask(state)[action]:
+            raise ValueError(f"Move {number} is {text!r}, which is not legal there: choose one of {' '.join(legal)}.")
+        state = env.step(state, jnp.int32(action), jax.random.key(number))
+    return state
+
+
+def _weighed(env: "Env", weights: Sequence[float]) -> str:
+    """Name the moves with the most weight, the best first, and what is left for the others together."""
+    import envs
+
+    order = sorted((action for action, weight in enumerate(weights) if weight > 0), key=lambda i: -weights[i])
+    best, others = order[:_FEW], order[_FEW:]
+    named = [f"{envs.move_name(env, action)} {weights[action]:.0%}" for action in best]
+    rest = [f"{len(others)} others {sum(weights[action] for action in others):.0%}"] if others else []
+    return ", ".join(named + rest)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """`python -m train.agent RUN [MOVE ...]`: ask an agent what it would play after these moves."""
     parser = argparse.ArgumentParser(prog="python -m train.agent", description=inspect.getdoc(main))
     parser.add_argument("run", help="folder of a run, such as runs/connect_four")
-    parser.add_argument("moves", nargs="*", type=int, help="actions from the start of a game, both players'")
+    parser.add_argument(
+        "moves",
+        nargs="*",
+        metavar="MOVE",
+        help="from the start of a game, both players', named as the report names them: 3 for a column of Connect Four, "
+        "c3 for a cell, swap; an action's number will do too",
+    )
     given = parser.parse_args(arguments)
+
+    from train.checkpoint import CheckpointError
+
     try:
         print(answer(load_agent(given.run), given.moves))
-    except (ValueError, checkpoint.CheckpointError) as error:
+    except (ValueError, CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

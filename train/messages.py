@@ -63,5 +63,5 @@ def _use(folder: Path, digest: str) -> str:
         f"Report:   {folder / run_folder.REPORT}\n"
         f"Digest:   {digest}\n"
         f'Load:     agent = train.load_agent("{folder}")\n'
-        f"Ask:      python -m train.agent {folder} 3 2    (moves so far; it answers with its own)"
+        f"Ask:      python -m train.agent {folder}    (then the moves so far, if any; it answers with its own)"
     )

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,34 @@ def test_a_damaged_agent_is_passed_over_and_named(tmp_path: Path, capsys: pytest
 
 
 def test_the_agent_answers_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert agent.main([str(folder), "4", "0"]) == 0
+    assert agent.main([str(folder), "b2", "A1"]) == 0
     text = capsys.readouterr().out
-    assert ". X ." in text and "The agent plays" in text
-    assert agent.main([str(folder), "4", "4"]) == 2
-    assert "Move 2 is 4, which is not legal" in capsys.readouterr().err
+    assert "1 O . ." in text and "2 . X ." in text
+    assert agent.main([str(folder), "4", "0"]) == 0  # the same moves by their numbers
+    assert capsys.readouterr().out == text
+    told = re.search(r"The agent plays (\w\d)\. .* for X .*\nThe search weighs the moves: (.*)", text)
+    assert told is not None
+    named = dict(pair.rsplit(" ", 1) for pair in told[2].split(", "))
+    assert told[1] in named and set(named) <= {"b1", "c1", "a2", "c2", "a3", "b3", "c3", "2 others"}
+    shares = [int(share.rstrip("%")) for name, share in named.items() if "others" not in name]
+    assert shares == sorted(shares, reverse=True) and len(shares) <= 5
+    assert sum(int(share.rstrip("%")) for share in named.values()) == pytest.approx(100, abs=4)
+
+
+def test_a_finished_game_is_shown_without_a_move(player: Agent) -> None:
+    assert agent.answer(player, "a1 a2 b1 b2 c1".split()).endswith("3 . . .\nX won")
+
+
+@pytest.mark.parametrize(
+    ("moves", "message"),
+    [
+        ("b2 b2", "Move 2 is 'b2', which is not legal there: choose one of a1 b1 c1 a2 c2 a3 b3 c3."),
+        ("b2 d4", "Move 2 is 'd4', which is no move: choose one of a1 b1 c1 a2 c2 a3 b3 c3."),
+        ("a1 a2 b1 b2 c1 c2", "Move 6 is 'c2', but the game is over after 5 moves."),
+    ],
+)
+def test_moves_that_cannot_be_made_are_told_with_those_that_can(
+    moves: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agent.main([str(folder), *moves.split()]) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"

@@ -19,13 +19,13 @@ import envs
 from envs.base import is_finished
 from tests.train.toys import Pairs
 from train import __main__ as cli
-from train import agent as agents
 from train import charts, config, record, report, showcase
 from train.agent import Agent
 from train.arena import Score
 from train.charts import Line
 from train.checkpoint import Manifest
 from train.config import Config
+from train.network import make_network
 from train.presets import connect_four, debug
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -122,7 +122,7 @@ def player() -> Agent:
     """An agent that has learned nothing; its search is compiled once for this file."""
     settings = debug()
     env = envs.make(settings.game)
-    return Agent(env=env, config=settings, params=agents.make_network(env, settings).init(jax.random.key(0)), step=2)
+    return Agent(env=env, config=settings, params=make_network(env, settings).init(jax.random.key(0)), step=2)
 
 
 @pytest.fixture(scope="module")
