@@ -29,12 +29,16 @@ def layout_of(env: Any) -> ActionLayout:
 
 
 def num_on_board(env: Any) -> int:
-    """Count the actions that lie on the board. Raises `ValueError` where the game has fewer actions than that."""
-    on = layout_of(env).on
+    """Count the actions that lie on the board. Raises `ValueError` for a layout that the game has no board for."""
+    on, shape = layout_of(env).on, env.observation_shape
     if on is None:
         return 0
-    height, width = env.observation_shape[:2]
-    count = height * width if on == "cells" else width
+    if len(shape) < 2:
+        raise ValueError(
+            f"`action_layout` of {env.name!r} puts its actions on {on}, but the observation has the shape {shape}, "
+            "expected (rows, columns, ...): leave `on` out if there is no board."
+        )
+    count = shape[0] * shape[1] if on == "cells" else shape[1]
     if count > env.num_actions:
         raise ValueError(
             f"`action_layout` of {env.name!r} puts its actions on {on}, of which the observation has {count}, but "

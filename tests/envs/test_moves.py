@@ -32,6 +32,12 @@ class Wide(envs.TicTacToe):
     observation_shape = (3, 4, 2)
 
 
+class Boardless(envs.TicTacToe):
+    """A layout without a board to lie on."""
+
+    observation_shape = (18,)
+
+
 @pytest.mark.parametrize(
     ("env", "names"),
     [
@@ -77,6 +83,8 @@ def test_an_action_out_of_range_has_no_name(action: int) -> None:
 def test_a_layout_with_more_places_than_actions_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`action_layout` of 'tic_tac_toe' puts .* 12, but `num_actions` is 9"):
         envs.move_name(Wide(), 0)
+    with pytest.raises(ValueError, match=r"puts its actions on cells, but the observation has the shape \(18,\)"):
+        envs.move_name(Boardless(), 0)
 
 
 def test_legal_moves_are_named_until_the_game_is_over() -> None:

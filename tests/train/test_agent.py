@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import envs
 import jaxmcts
 import train
 from tests.train import runs
@@ -97,6 +99,15 @@ def test_the_agent_answers_on_the_command_line(folder: Path, capsys: pytest.Capt
     shares = [int(share.rstrip("%")) for name, share in named.items() if "others" not in name]
     assert shares == sorted(shares, reverse=True) and len(shares) <= 5
     assert sum(int(share.rstrip("%")) for share in named.values()) == pytest.approx(100, abs=4)
+
+
+def test_a_game_whose_actions_are_a_list_is_answered_in_numbers(player: Agent) -> None:
+    class Listed(envs.TicTacToe):
+        action_layout = envs.ActionLayout(others=("first", "second"))
+
+    text = agent.answer(dataclasses.replace(player, env=Listed()), ["4", "first"])
+    told = re.search(r"The agent plays (\w+)\.", text)
+    assert text.startswith("O . .\n. X .\n. . .\n") and told is not None and told[1] in "second 2 3 5 6 7 8".split()
 
 
 def test_a_finished_game_is_shown_without_a_move(player: Agent) -> None:
