@@ -10,12 +10,14 @@ from envs.base import BoardGame, State, Symmetry, auto_reset
 from envs.check import ContractError, check_env
 from envs.connect_four import ConnectFour
 from envs.hex import Hex
+from envs.moves import ActionLayout, legal_moves, move_name, parse_move
 from envs.picture import to_svg
 from envs.render import from_text, to_text
 from envs.tic_tac_toe import TicTacToe
 from envs.time_limit import TimeLimit
 
 __all__ = [
+    "ActionLayout",
     "BoardGame",
     "ConnectFour",
     "ContractError",
@@ -27,8 +29,11 @@ __all__ = [
     "auto_reset",
     "check_env",
     "from_text",
+    "legal_moves",
     "make",
+    "move_name",
     "names",
+    "parse_move",
     "to_svg",
     "to_text",
 ]

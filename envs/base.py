@@ -24,6 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from envs.moves import ActionLayout
+
 PyTree = Any
 S = TypeVar("S")
 _FALSE_TRUE = np.array([False, True])  # `once`
@@ -58,6 +60,11 @@ class BoardGame(abc.ABC):
     num_players: ClassVar[int]
     bottom_up: ClassVar[bool] = False  # row 0 of the observation is the lowest one on paper
     slanted: ClassVar[bool] = False  # each row lies half a cell to the right of the one above it
+
+    @property
+    def action_layout(self) -> ActionLayout:
+        """Where actions lie on the board, which gives moves their names; by default they are a plain list."""
+        return ActionLayout()
 
     @property
     @abc.abstractmethod

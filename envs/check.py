@@ -5,7 +5,7 @@ fail nothing is played, since everything after would fail with them.
 
 1. `name`, `num_actions`, `num_players`, `observation_shape`; equal and hashable with equal options.
 2. `init`, `step`, `observe`, `legal_action_mask` trace with the right shapes and dtypes, none of them weak,
-   and `step` returns what it was given, so that loops and `jit` do not retrace.
+   and `step` returns what it was given, so that loops and `jit` do not retrace; `action_layout` fits the board.
 3. Random games: they begin unfinished with rewards 0, keep a legal action until they end, end within
    `max_plies`, have no legal action after, give finite rewards that sum to 0 between two players.
 4. An illegal action ends the game as a loss for the mover and leaves the position as it was.
@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.base import is_finished
+from envs.moves import num_on_board
 
 PyTree = Any
 
@@ -97,6 +98,10 @@ def _signatures(env: Any, key: jax.Array) -> Iterator[str]:
         return
     yield from _state_types(state, env.num_players)
     yield from _unlike("`step`", after, "`init`", state)
+    try:
+        num_on_board(env)
+    except ValueError as error:
+        yield str(error)
     if (mask.shape, mask.dtype) != ((env.num_actions,), jnp.bool_):
         yield f"`legal_action_mask` is {_type(mask)}, expected bool[{env.num_actions}], True where allowed."
     if not hasattr(seen, "shape") or seen.shape != env.observation_shape:

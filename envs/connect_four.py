@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import base, bitboard
+from envs.moves import ActionLayout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +36,7 @@ class ConnectFour(base.BoardGame):
     name: ClassVar[str] = "connect_four"
     num_players: ClassVar[int] = 2
     bottom_up: ClassVar[bool] = True
+    action_layout: ClassVar[ActionLayout] = ActionLayout(on="columns")
 
     def __post_init__(self) -> None:
         for option, most in (("rows", 31), ("columns", 64), ("connect", 64)):

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import base
+from envs.moves import ActionLayout
 
 _NEAR, _FAR, _INNER = 1, 2, 3
 
@@ -66,6 +67,11 @@ class Hex(base.BoardGame):
     @property
     def observation_shape(self) -> tuple[int, ...]:
         return (self.size, self.size, 3)
+
+    @property
+    def action_layout(self) -> ActionLayout:
+        """Cells row by row, then the swap where there is one."""
+        return ActionLayout(on="cells", others=("swap",) * self.swap)
 
     @property
     def symmetries(self) -> tuple[base.Symmetry, ...]:

@@ -1,8 +1,9 @@
 """Boards as pictures: `to_svg` draws a position of any game whose observation begins with the two players' stones.
 
 A board is where its cells and its moves are: on tic-tac-toe and Hex a move is its cell, on Connect Four it is a
-place above its column. The rest, stones and what is told of moves, is the same for all. Colours are CSS custom
-properties with fallbacks, so that a page can restyle its pictures, for a dark mode say:
+place above its column, and moves that are not on the board (`action_layout`) stand by their names below it. The rest,
+stones and what is told of moves, is the same for all. Colours are CSS custom properties with fallbacks, so that a page
+can restyle its pictures, for a dark mode say:
 
     --board --line --ink     the ground, the lines on it, and all writing
     --first --second         stones and edges of the two players
@@ -11,17 +12,18 @@ properties with fallbacks, so that a page can restyle its pictures, for a dark m
 """
 
 import dataclasses
-import string
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
+from envs.moves import column_letters, layout_of, move_name, num_on_board
 from envs.render import status, stones_of
 
 _PITCH = 40.0  # between neighbouring cells
 _RADIUS = 15.5  # of a stone
+_LETTERS = 13.0  # their size
 _LEAST_SHARE = 0.005
 
 _FALLBACKS = {
@@ -48,12 +50,17 @@ def to_svg(env: Any, state: Any, *, shares: Any = None, heat: Any = None, last: 
     `shares` [A], from 0 to 1, puts a dot on each move, its area in proportion; below half a percent there is none.
     `heat` [A] colours each move's place on a scale from 0 over 0.5, which is neutral, to 1. NaN leaves a move out of
     either. Moves have their number in percent written on them, the heat's where there are both; places under a stone
-    show neither. `last` is the action just played: its stone is marked. Raises `ValueError` for a batch of states, an
-    observation without stones, numbers of another length or out of range, and a `last` that left no stone.
+    show neither, nor do moves beside the board that are not legal. `last` is the action just played: its stone is
+    marked, if it is a move on the board or left a single stone, as a swap does. Raises `ValueError` for a batch of
+    states, an observation without stones, numbers of another length or out of range, and a `last` on the board that
+    left no stone.
     """
     stones = stones_of(env, state)
     shares, heat = _per_move(env, "shares", shares), _per_move(env, "heat", heat)
-    board = _board(env, state, stones, has_numbers=bool(np.isfinite([shares, heat]).any()))
+    has_numbers = bool(np.isfinite([shares, heat]).any())
+    board = _board(env, np.asarray(stones.any(axis=-1)), has_numbers)
+    beside = np.arange(env.num_actions) >= num_on_board(env)
+    board = _with_others(board, env, np.flatnonzero(beside & env.legal_action_mask(state) & has_numbers))
     first, second = stones.sum(axis=(0, 1))
     title = f"{env.name.replace('_', ' ')}, {status(state)}: {first} stones of X, {second} of O"
 
@@ -71,8 +78,9 @@ def to_svg(env: Any, state: Any, *, shares: Any = None, heat: Any = None, last: 
         svg.append(_circle(board.places[action], radius, "share", fill=_colour("accent"), fill_opacity=0.6))
     for action in np.flatnonzero(board.open):
         svg.extend(_percentage(board.places[action], shares[action], heat[action]))
-    if last is not None:
-        svg.append(_mark(board, board.cells[_cell_of(env, stones, last)]))
+    cell = None if last is None else _cell_of(env, stones, last)
+    if cell is not None:
+        svg.append(_mark(board, board.cells[cell]))
     return ElementTree.tostring(svg, encoding="unicode")
 
 
@@ -81,8 +89,8 @@ class _Board:
     """Where things are: x to the right, y down."""
 
     cells: np.ndarray  # [R, C, 2]: middles
-    places: np.ndarray  # [A, 2]: middles of what stands for each move
-    open: np.ndarray  # [A] bool: no stone lies there, so there is room for numbers
+    places: np.ndarray  # [A, 2]: middles of what stands for each move; those on the board first
+    open: np.ndarray  # [A] bool: it is drawn and no stone lies there, so there is room for numbers
     outline: np.ndarray  # [K, 2]: corners of a place, from its middle
     corner: np.ndarray  # [2]: the picture's top left
     extent: np.ndarray  # [2]: its width and height
@@ -90,28 +98,69 @@ class _Board:
     marks: bool = False  # stones are crosses and rings
 
 
-def _board(env: Any, state: Any, stones: np.ndarray, has_numbers: bool) -> _Board:
-    taken = np.asarray(stones.any(axis=-1))
+def _board(env: Any, taken: np.ndarray, has_numbers: bool) -> _Board:
+    """Lay out the board itself and the moves on it; `taken` [R, C] tells where stones lie."""
+    on = layout_of(env).on
     if getattr(env, "slanted", False):
-        can_swap = env.num_actions > taken.size and bool(env.legal_action_mask(state)[-1])
-        return _hex_board(env, taken, can_swap and has_numbers)
-    rows, columns = np.indices(taken.shape, float)
-    cells = _PITCH * np.stack([columns, rows[::-1] if getattr(env, "bottom_up", False) else rows], axis=-1)
-    return _drop_board(cells, has_numbers) if env.num_actions == taken.shape[1] else _square_board(cells, taken)
+        board = _hex_board(taken, has_names=on == "cells")
+    else:
+        rows, columns = np.indices(taken.shape, float)
+        cells = _PITCH * np.stack([columns, rows[::-1] if getattr(env, "bottom_up", False) else rows], axis=-1)
+        drops = on == "columns"
+        board = _drop_board(cells, has_numbers) if drops else _square_board(cells, taken, has_names=on == "cells")
+    count = num_on_board(env)
+    return dataclasses.replace(board, places=board.places[:count], open=board.open[:count])
 
 
-def _square_board(cells: np.ndarray, taken: np.ndarray) -> _Board:
-    low, high = cells[0, 0] - _PITCH / 2, cells[-1, -1] + _PITCH / 2
+def _with_others(board: _Board, env: Any, shown: np.ndarray) -> _Board:
+    """Give the moves that are not on the board a place: those of `shown` in lines below it, beside their names."""
+    count = len(board.places)
+    places, open_ = np.zeros((env.num_actions, 2)), np.zeros(env.num_actions, bool)
+    places[:count], open_[:count], open_[shown] = board.places, board.open, True
+    if not len(shown):
+        return dataclasses.replace(board, places=places, open=open_)
+    names = [move_name(env, action) for action in shown]
+    widths = 0.62 * _LETTERS * np.array([len(name) for name in names])
+    room = np.array([1.2 * _PITCH + widths.max(), 1.1 * _PITCH])  # of each
+    across = max(int(board.extent[0] // room[0]), 1)
+    lines, turns = divmod(np.arange(len(shown)), across)
+    first = board.corner + np.array([0.55 * _PITCH, board.extent[1] + 0.5 * _PITCH])
+    places[shown] = first + np.stack([turns, lines], axis=-1) * room
+    labels = [
+        _text((x + 0.6 * _PITCH + width / 2, y), name, _LETTERS, "label")
+        for (x, y), name, width in zip(places[shown], names, widths)
+    ]
+    return dataclasses.replace(
+        board,
+        places=places,
+        open=open_,
+        extent=np.array([max(board.extent[0], room[0]), board.extent[1] + room[1] * (lines[-1] + 1)]),
+        ground=[*board.ground, *labels],
+    )
+
+
+def _square_board(cells: np.ndarray, taken: np.ndarray, has_names: bool) -> _Board:
+    low, high = cells.min(axis=(0, 1)) - _PITCH / 2, cells.max(axis=(0, 1)) + _PITCH / 2
     x_lines = [[[x, low[1] + 4], [x, high[1] - 4]] for x in cells[0, 1:, 0] - _PITCH / 2]
-    y_lines = [[[low[0] + 4, y], [high[0] - 4, y]] for y in cells[1:, 0, 1] - _PITCH / 2]
+    y_lines = [[[low[0] + 4, y], [high[0] - 4, y]] for y in np.sort(cells[:, 0, 1])[1:] - _PITCH / 2]
+    margin = np.array([0.55, 0.5]) * _PITCH * has_names
+    letters = [
+        _text((x, low[1] - 0.2 * _PITCH), column_letters(i), _LETTERS, "label") for i, x in enumerate(cells[0, :, 0])
+    ]
+    numbers = [
+        _text((low[0] - 0.25 * _PITCH, y), str(i), _LETTERS, "label") for i, y in enumerate(cells[:, 0, 1], start=1)
+    ]
     return _Board(
         cells=cells,
         places=cells.reshape(-1, 2),
         open=~taken.reshape(-1),
         outline=0.92 * _SQUARE,
-        corner=low - 6,
-        extent=high - low + 12,
-        ground=[_path(line, "line", stroke=_colour("line"), width=2) for line in x_lines + y_lines],
+        corner=low - 6 - margin,
+        extent=high - low + 12 + margin,
+        ground=[
+            *(_path(line, "line", stroke=_colour("line"), width=2) for line in x_lines + y_lines),
+            *(letters + numbers if has_names else []),
+        ],
         marks=True,
     )
 
@@ -123,7 +172,7 @@ def _drop_board(cells: np.ndarray, has_numbers: bool) -> _Board:
     low, high = np.array([columns[0], top]) - _PITCH / 2, np.array([columns[-1], bottom]) + _PITCH / 2
     frame = _element("rect", **_box(low, high - low), rx=6, fill=_colour("line"), fill_opacity=0.55)
     holes = [_circle(cell, _RADIUS, "hole", fill=_colour("board")) for cell in cells.reshape(-1, 2)]
-    numbers = [_text((x, bottom + 0.78 * _PITCH), str(i), 13, "label") for i, x in enumerate(columns)]
+    numbers = [_text((x, bottom + 0.78 * _PITCH), str(i), _LETTERS, "label") for i, x in enumerate(columns)]
     places = np.stack([columns, np.full(len(columns), top - 1.05 * _PITCH)], axis=-1)
     above, below = 6 + 1.05 * _PITCH * has_numbers, 0.6 * _PITCH
     return _Board(
@@ -137,7 +186,7 @@ def _drop_board(cells: np.ndarray, has_numbers: bool) -> _Board:
     )
 
 
-def _hex_board(env: Any, taken: np.ndarray, shows_swap: bool) -> _Board:
+def _hex_board(taken: np.ndarray, has_names: bool) -> _Board:
     rows, columns = np.indices(taken.shape, float)
     cells = np.stack([_PITCH * (columns + rows / 2), _ROW_HEIGHT * rows], axis=-1)
     sides = [  # a line of cells, the corners of each that lie outside, the owner; the first player's on top
@@ -155,41 +204,38 @@ def _hex_board(env: Any, taken: np.ndarray, shows_swap: bool) -> _Board:
         for cell in cells.reshape(-1, 2)
     ]
     letters = [
-        _text(cell - [0, 1.07 * _ROW_HEIGHT], letter, 13, "label")
-        for cell, letter in zip(cells[0], string.ascii_lowercase)
+        _text(cell - [0, 1.07 * _ROW_HEIGHT], column_letters(i), _LETTERS, "label") for i, cell in enumerate(cells[0])
     ]
-    numbers = [_text(cell - [0.95 * _PITCH, 0], str(i), 13, "label") for i, cell in enumerate(cells[:, 0], 1)]
-    # The swap is an action after the cells; its place is below them.
-    swap = np.array([cells[0, 0, 0], cells[-1, 0, 1] + 1.6 * _ROW_HEIGHT])
-    label = [_text((swap[0] + 1.1 * _PITCH, swap[1]), "swap", 13, "label")] if shows_swap else []
+    numbers = [
+        _text(cell - [0.95 * _PITCH, 0], str(i), _LETTERS, "label") for i, cell in enumerate(cells[:, 0], start=1)
+    ]
     low, high = cells[0, 0] - [1.4 * _PITCH, 1.45 * _ROW_HEIGHT], cells[-1, -1] + [_PITCH, 1.15 * _ROW_HEIGHT]
-    if shows_swap:
-        high[1] = swap[1] + 0.9 * _ROW_HEIGHT
     return _Board(
         cells=cells,
-        places=np.concatenate([cells.reshape(-1, 2), swap[None]])[: env.num_actions],
-        open=np.append(~taken, shows_swap)[: env.num_actions],
+        places=cells.reshape(-1, 2),
+        open=~taken.reshape(-1),
         outline=_HEXAGON,
         corner=low,
         extent=high - low,
-        ground=[*edges, *hexagons, *letters, *numbers, *label],
+        ground=[*edges, *hexagons, *(letters + numbers if has_names else [])],
     )
 
 
-def _cell_of(env: Any, stones: np.ndarray, action: int) -> tuple[int, int]:
-    """Find the cell of the stone that `action` has just put there."""
+def _cell_of(env: Any, stones: np.ndarray, action: int) -> tuple[int, int] | None:
+    """Find the cell of the stone that `action` has just put there; None if it is not on the board and tells none."""
     taken = np.asarray(stones.any(axis=-1))
     if not 0 <= action < env.num_actions:
         raise ValueError(f"`last` is {action}, expected an action from 0 to {env.num_actions - 1}.")
-    if env.num_actions == taken.shape[1]:
+    if action >= num_on_board(env):
+        return divmod(int(np.argmax(taken)), taken.shape[1]) if taken.sum() == 1 else None
+    if layout_of(env).on == "columns":
         cell = int(taken[:, action].sum()) - 1, int(action)
-    elif action < taken.size:
-        cell = divmod(int(action), taken.shape[1])
     else:
-        # A swap leaves a single stone.
-        cell = divmod(int(np.argmax(taken)), taken.shape[1])
+        cell = divmod(int(action), taken.shape[1])
     if cell[0] < 0 or not taken[cell]:
-        raise ValueError(f"`last` is {action}, but no stone lies there: pass the action that led to `state`.")
+        raise ValueError(
+            f"`last` is {action}, but no stone lies on {move_name(env, action)}: pass the action that led to `state`."
+        )
     return cell
 
 
@@ -206,9 +252,9 @@ def _per_move(env: Any, name: str, given: Any) -> np.ndarray:
 
 def _percentage(middle: np.ndarray, share: float, warmth: float) -> Iterator[ElementTree.Element]:
     if np.isfinite(warmth):
-        yield _text(middle, f"{100 * warmth:.0f}", 13, "percent")
+        yield _text(middle, f"{100 * warmth:.0f}", _LETTERS, "percent")
     elif share >= _LEAST_SHARE:
-        yield _text(middle, f"{max(100 * share, 1):.0f}", 13, "percent")
+        yield _text(middle, f"{max(100 * share, 1):.0f}", _LETTERS, "percent")
 
 
 def _stone(board: _Board, middle: np.ndarray, player: int) -> ElementTree.Element:

@@ -5,8 +5,9 @@
     0 1 2 3 4 5 6
     O to play
 
-X is player 0, who moves first, and O player 1. Column numbers stand below where a column is an action, and the
-rows of a slanted board (Hex) step to the right.
+X is player 0, who moves first, and O player 1. Where a column is a move, its number stands below; where a cell is
+one, letters stand above and numbers on the left, which make its name (`envs.move_name`). The rows of a slanted board
+(Hex) step to the right.
 Everything here runs on the host, one state at a time.
 """
 
@@ -15,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from envs import moves
 from envs.base import BoardGame, State
 
-_MARKS = "XO"
+MARKS = "XO"  # of player 0 and player 1
 
 
 def to_text(env: Any, state: Any) -> str:
@@ -26,13 +28,23 @@ def to_text(env: Any, state: Any) -> str:
     Raises `ValueError` for a batch of states or an observation without the planes of the two.
     """
     stones = stones_of(env, state)
-    cells = np.select([stones[..., 0], stones[..., 1]], list(_MARKS), ".")
-    rows = cells[::-1] if getattr(env, "bottom_up", False) else cells
+    cells = np.select([stones[..., 0], stones[..., 1]], list(MARKS), ".")
+    above, left, below = _names_around(env, *cells.shape)
     step = " " if getattr(env, "slanted", False) else ""
-    lines = [step * index + " ".join(row) for index, row in enumerate(rows)]
-    if env.num_actions == cells.shape[1]:
-        lines.append(" ".join(str(column % 10) for column in range(cells.shape[1])))
-    return "\n".join([*lines, status(state)])
+    order = range(len(cells))[:: -1 if getattr(env, "bottom_up", False) else 1]
+    rows = [left[row] + step * index + " ".join(cells[row]) for index, row in enumerate(order)]
+    return "\n".join([*above, *rows, *below, status(state)])
+
+
+def _names_around(env: Any, height: int, width: int) -> tuple[list[str], list[str], list[str]]:
+    """Write what names the moves: lines above the board, what stands on the left of each row, lines below."""
+    on = moves.layout_of(env).on
+    if on == "cells":
+        digits = len(str(height))
+        letters = " ".join(moves.column_letters(column)[-1] for column in range(width))
+        return [" " * (digits + 1) + letters], [f"{row:>{digits}} " for row in range(1, height + 1)], []
+    numbers = " ".join(str(column % 10) for column in range(width))
+    return [], [""] * height, [numbers] if on == "columns" else []
 
 
 def stones_of(env: Any, state: Any) -> np.ndarray:
@@ -56,28 +68,30 @@ def status(state: Any) -> str:
     if state.truncated and not state.terminated:
         return "cut short"
     if not state.terminated:
-        return f"{_MARKS[int(state.to_play)]} to play"
+        return f"{MARKS[int(state.to_play)]} to play"
     winner = int(np.argmax(state.rewards))
     # A step after the end has cleared the rewards; who won is then not told.
-    return f"{_MARKS[winner]} won" if state.rewards[winner] > 0 else "game over"
+    return f"{MARKS[winner]} won" if state.rewards[winner] > 0 else "game over"
 
 
 def from_text(env: BoardGame, text: str) -> State:
-    """Read a position drawn as `to_text` draws it; lines with anything but `X`, `O`, `.` and spaces are skipped.
+    """Read a position drawn as `to_text` draws it, with the names of rows and columns or without.
+
+    Lines with anything but `X`, `O`, `.` and spaces, and a row's number before them, are skipped.
 
     Players alternate from X, so the counts say who is to play; after a swap in Hex they do not, and a line
     `X to play` or `O won` does; it must agree with the board. A finished position carries the rewards of the move that
     ended it. A game that was cut short is read as one that goes on.
     Raises `ValueError` for a board of another size, one that cannot come about or one that stands otherwise than told.
     """
-    lines = ["".join(line.split()) for line in text.splitlines()]
-    rows = [line for line in lines if line and set(line) <= set(_MARKS + ".")]
+    lines = ["".join(re.sub(r"^\s*\d+\s", "", line).split()) for line in text.splitlines()]
+    rows = [line for line in lines if line and set(line) <= set(MARKS + ".")]
     height, width = env.observation_shape[:2]
     if [len(row) for row in rows] != [width] * height:
         raise ValueError(f"`text` has rows of lengths {[len(row) for row in rows]}, expected {height} of {width}.")
     cells = np.array([list(row) for row in rows])
     cells = cells[::-1] if env.bottom_up else cells
-    stones = np.stack([cells == mark for mark in _MARKS], axis=-1)
+    stones = np.stack([cells == mark for mark in MARKS], axis=-1)
     first, second = stones.sum(axis=(0, 1))
     to_play = _to_play(text, int(first), int(second), swap=getattr(env, "swap", False))
     _check_waiting(env, stones, to_play)
@@ -92,11 +106,11 @@ def _to_play(text: str, first: int, second: int, swap: bool) -> int:
     if told is None:
         to_play = min(max(first - second, 0), 1)
     else:
-        to_play = _MARKS.index(told[1]) ^ (told[2] == "won")
+        to_play = MARKS.index(told[1]) ^ (told[2] == "won")
     swapped = swap and second > 0 and first - second == to_play - 1
     if first - second != to_play and not swapped:
         raise ValueError(
-            f"`text` has {first} X and {second} O with {_MARKS[to_play]} to play, expected as many "
+            f"`text` has {first} X and {second} O with {MARKS[to_play]} to play, expected as many "
             "and X to play, or one X more and O to play: X moves first."
         )
     return to_play
@@ -113,7 +127,7 @@ def _check_waiting(env: BoardGame, stones: np.ndarray, to_play: int) -> None:
     # The player to move cannot have won already: were it their move that came last, nobody would be to move.
     theirs = _view(stones, 1 - to_play)
     if (np.asarray(env.arrange(theirs, 1 - to_play).rewards) > 0).any():
-        raise ValueError(f"`text` has a win of {_MARKS[to_play]}, who is to play: the game ended before.")
+        raise ValueError(f"`text` has a win of {MARKS[to_play]}, who is to play: the game ended before.")
 
 
 def _view(planes: np.ndarray, player: int) -> np.ndarray:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import base
+from envs.moves import ActionLayout
 
 _HALF = 16
 _FULL = np.uint32(0b111_111_111)
@@ -36,6 +37,7 @@ class TicTacToe(base.BoardGame):
     num_players: ClassVar[int] = 2
     num_actions: ClassVar[int] = 9
     observation_shape: ClassVar[tuple[int, ...]] = (3, 3, 2)
+    action_layout: ClassVar[ActionLayout] = ActionLayout(on="cells")
 
     @property
     def symmetries(self) -> tuple[base.Symmetry, ...]:

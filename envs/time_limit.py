@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from envs.base import Symmetry
+from envs.moves import ActionLayout, layout_of
 
 
 @jax.tree_util.register_dataclass
@@ -76,6 +77,10 @@ class TimeLimit:
     @property
     def slanted(self) -> bool:
         return getattr(self.env, "slanted", False)
+
+    @property
+    def action_layout(self) -> ActionLayout:
+        return layout_of(self.env)
 
     def init(self, key: jax.Array | None = None, /) -> TimedState:
         """Start a game with no plies played."""

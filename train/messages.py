@@ -96,6 +96,6 @@ def _use(folder: Path, digest: str) -> str:
     if checkpoint.steps(folder / run_folder.AGENTS):
         lines += [
             f"Load:     agent = train.load_agent({str(folder)!r})",
-            f"Ask:      {command('train.agent', folder, '3', '2')}    (moves so far; it answers with its own)",
+            f"Ask:      {command('train.ask', folder)}    (then the moves so far, if any; it answers with its own)",
         ]
     return "\n".join(lines)

@@ -15,7 +15,6 @@ from jaxmcts.model import Env, PyTree
 from train import search
 from train.config import Config
 from train.match import Player
-from train.network import make_network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Trained:
     config: Config
 
     def __call__(self, params: PyTree, key: jax.Array, state: Any) -> jax.Array:
-        return search.make_policy(self.env, make_network(self.env, self.config), self.config)(params, key, state).action
+        return search.play(params, key, state, env=self.env, config=self.config).action
 
 
 @dataclasses.dataclass(frozen=True)

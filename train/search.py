@@ -17,7 +17,7 @@ import jaxmcts
 from jaxmcts import Model, PolicyOutput
 from jaxmcts.model import Env, Number, PyTree
 from train.config import Config
-from train.network import Network
+from train.network import Network, make_network
 
 # policy(params, key, state [B]) -> the output of a search
 Policy = Callable[[PyTree, jax.Array, Any], PolicyOutput]
@@ -53,6 +53,12 @@ def make_policy(env: Env, network: Network, config: Config) -> Policy:
         temperature=0.0,
         noise=False,
     )
+
+
+@functools.partial(jax.jit, static_argnames=("env", "config"))
+def play(params: PyTree, key: jax.Array, state: Any, *, env: Env, config: Config) -> PolicyOutput:
+    """Search as the agents of a config do, which share what is compiled; `state` is a batch."""
+    return make_policy(env, make_network(env, config), config)(params, key, state)
 
 
 def make_explorer(env: Env, network: Network, config: Config) -> Explorer:

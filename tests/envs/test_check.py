@@ -54,6 +54,14 @@ class Nameless(TicTacToe):
     name: ClassVar[Any] = None
 
 
+@broken("`action_layout` of 'tic_tac_toe' puts its actions on cells, of which the observation has 9, but")
+class FewerActionsThanCells(TicTacToe):
+    num_actions = 7
+
+    def legal_action_mask(self, state: State, /) -> jax.Array:
+        return super().legal_action_mask(state)[:7]
+
+
 @broken("The game is not hashable")
 @dataclasses.dataclass
 class Unhashable:

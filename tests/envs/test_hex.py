@@ -228,9 +228,10 @@ def test_c118_the_swap_stays_where_it_is_when_the_board_turns() -> None:
 
 def test_a_drawing_is_slanted_and_reads_back() -> None:
     text = textwrap.dedent("""
-        . . X
-         O X .
-          X O .
+          a b c
+        1 . . X
+        2  O X .
+        3   X O .
         X won
     """).strip("\n")
     state = from_text(THREE, text)

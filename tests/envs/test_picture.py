@@ -94,6 +94,20 @@ def test_nothing_is_cut_off_and_no_writing_lies_on_other_writing(env: Any, moves
         assert not any(x0 < b[2] and b[0] < x1 and y0 < b[3] and b[1] < y1 for b in texts[:i])
 
 
+@pytest.mark.parametrize("env", [TTT, HEX, envs.Hex(11)], ids=repr)
+def test_a_cell_is_called_by_the_letter_above_and_the_number_on_its_left(env: Any) -> None:
+    labels = {label.text: middle(label) for label in named(draw(env, []), "label")}
+    height, width, _ = env.observation_shape
+    for column in (0, width - 1):
+        x, y = middle(named(draw(env, [column]), "stone")[0])
+        letter_x, letter_y = labels[envs.move_name(env, column)[0]]
+        assert abs(letter_x - x) <= 1 and letter_y < y
+    for row in (0, height - 1):
+        x, y = middle(named(draw(env, [row * width]), "stone")[0])
+        number_x, number_y = labels[envs.move_name(env, row * width)[1:]]
+        assert abs(number_y - y) <= 1 and number_x < x
+
+
 def test_the_title_says_how_it_stands_and_is_escaped() -> None:
     assert draw(C4, [3, 3, 2])[0].text == "connect four, O to play: 2 stones of X, 1 of O"
     assert draw(TTT, [0, 3, 1, 4, 2])[0].text == "tic tac toe, X won: 3 stones of X, 2 of O"
@@ -161,8 +175,27 @@ def test_the_swap_has_a_place_while_it_may_be_played() -> None:
     for moves in ([], [3, 4], [3, 25]):
         svg = draw(HEX, moves, shares=shares)
         assert not named(svg, "share") and "swap" not in {label.text for label in named(svg, "label")}
+    assert not named(draw(HEX, [3, 25, 4], last=25), "last")  # two stones lie there, so neither is told of
     svg = draw(HEX, [3, 25], last=25)
     assert middle(named(svg, "last")[0]) == middle(named(svg, "second")[0])
+
+
+class Listed(envs.TicTacToe):
+    """Three of nine moves have names, and none lies on the board."""
+
+    action_layout = envs.ActionLayout(others=("up", "down", "far away"))
+
+
+def test_moves_that_are_not_on_the_board_stand_below_it_by_their_names() -> None:
+    svg = draw(Listed(), [4], shares=np.full(9, 0.1), last=4)
+    names = [label.text for label in named(svg, "label")]
+    assert names == ["up", "down", "far away", "3", "5", "6", "7", "8"]  # 4 has been played
+    dots = [middle(dot) for dot in named(svg, "share")]
+    assert len(set(dots)) == 8
+    lowest = max(_box(line)[3] for line in named(svg, "line"))
+    for (x, y), label in zip(dots, named(svg, "label"), strict=True):
+        assert y > lowest and 0 < _box(label)[0] - x < 30 and abs(middle(label)[1] - y) <= 1
+    assert not named(draw(Listed(), [4]), "label")
 
 
 def test_edges_of_hex_tell_who_joins_what() -> None:

@@ -33,11 +33,19 @@ def test_connect_four_lies_on_its_column_numbers() -> None:
 
 def test_tic_tac_toe_reads_like_its_cells() -> None:
     assert to_text(TTT, playing.play(TTT, [0, 5])) == drawing("""
-        X . .
-        . . O
-        . . .
+          a b c
+        1 X . .
+        2 . . O
+        3 . . .
         X to play
     """)
+
+
+def test_a_board_whose_moves_are_a_list_has_no_names_on_it() -> None:
+    class Listed(envs.TicTacToe):
+        action_layout = envs.ActionLayout()
+
+    assert to_text(Listed(), playing.play(TTT, [0, 5])) == "X . .\n. . O\n. . .\nX to play"
 
 
 @pytest.mark.parametrize(

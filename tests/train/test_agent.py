@@ -10,7 +10,7 @@ import pytest
 import jaxmcts
 import train
 from tests.train import runs
-from train import agent, checkpoint
+from train import checkpoint
 from train.agent import Agent
 from train.checkpoint import CheckpointError
 
@@ -81,11 +81,3 @@ def test_a_damaged_agent_is_passed_over_and_named(tmp_path: Path, capsys: pytest
     assert "000002" in capsys.readouterr().out
     with pytest.raises(CheckpointError, match="manifest"):
         train.load_agent(folder, iteration=2)
-
-
-def test_the_agent_answers_on_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert agent.main([str(folder), "4", "0"]) == 0
-    text = capsys.readouterr().out
-    assert ". X ." in text and "The agent plays" in text
-    assert agent.main([str(folder), "4", "4"]) == 2
-    assert "Move 2 is 4, which is not legal" in capsys.readouterr().err

@@ -217,7 +217,7 @@ def test_what_cannot_be_played_is_refused(folder: Path, capsys: pytest.CaptureFi
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("module", ["train.arena", "train.export"])
+@pytest.mark.parametrize("module", ["train.arena", "train.ask", "train.export", "train.report"])
 def test_help_answers_without_jax(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", module, "--help"], capture_output=True, text=True, check=True

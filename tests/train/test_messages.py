@@ -36,7 +36,7 @@ def test_a_shell_reads_every_command_whatever_the_folder_is_called(name: str, tm
     assert shlex.split(messages.command("train.report", folder)) == ["python", "-m", "train.report", str(folder)]
     said = messages.stopped(config, folder, Status(played=1), "")
     assert words_after(said, "Resume:") == ["python", "-m", "train", "--resume", str(folder)]
-    assert words_after(said, "Ask:") == ["python", "-m", "train.agent", str(folder), "3", "2"]
+    assert words_after(said, "Ask:") == ["python", "-m", "train.ask", str(folder)]
     (load,) = (line for line in said.splitlines() if line.startswith("Load:"))
     assert eval(load.partition("load_agent")[2]) == str(folder)
 

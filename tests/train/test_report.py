@@ -19,12 +19,12 @@ import envs
 from envs.base import is_finished
 from tests.train.toys import Pairs
 from train import __main__ as cli
-from train import agent as agents
 from train import charts, config, record, report, showcase
 from train.agent import Agent
 from train.charts import Line
 from train.checkpoint import Manifest
 from train.config import Config
+from train.network import make_network
 from train.presets import connect_four, debug
 from train.score import Score
 
@@ -122,9 +122,7 @@ def player() -> Agent:
     """An agent that has learned nothing; its search is compiled once for this file."""
     settings = debug()
     env = envs.make(settings.game)
-    return Agent(
-        env=env, config=settings, params=agents.make_network(env, settings).init(jax.random.key(0)), iteration=2
-    )
+    return Agent(env=env, config=settings, params=make_network(env, settings).init(jax.random.key(0)), iteration=2)
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +168,28 @@ def test_the_page_needs_nothing_from_outside(page: Page) -> None:
     assert "@import" not in page.source
     links = {attributes["href"] for tag, attributes in page.tags if tag == "a"}
     assert links == {"config.json", "metrics.jsonl", "checkpoints"}  # what is there, and nothing else
+
+
+def test_no_table_is_wider_than_a_phone(page: Page) -> None:
+    """Where rows have more than three cells or sentences in them, they are cards there, each cell under its head."""
+    tables = re.findall(r"<table([^>]*)>(.*?)</table>", page.source, re.DOTALL)
+    assert len(tables) == page.count("table")
+    for attributes, table in tables:
+        heads = [re.sub("<.*?>", "", head) for head in re.findall(r"<th scope=\"col\".*?</th>", table)]
+        assert "stacked" in attributes or len(heads) <= 3
+        told = re.findall(r'<td[^>]*data-head="([^"]*)"', table)
+        if "matches" in attributes:
+            assert told == heads[1:-1] * 2  # but for the name of the match and the bar, in both matches
+    assert sum("matches" in attributes for attributes, _ in tables) == 1
+    assert "overflow-x" not in page.source
+
+
+def test_it_says_how_to_ask_the_agent(page: Page, player: Agent, game: showcase.Game) -> None:
+    (words,) = re.findall(r"<code>python -m train\.ask (.*)</code>", page.source)
+    run, *moves = shlex.split(words)
+    assert (Path(run) / "report.html").read_text() == page.source
+    assert [envs.parse_move(player.env, move) for move in moves] == [ply.action for ply in game.plies[:2]]
+    assert all(f"plays {move}" in page.text for move in moves)
 
 
 def test_pictures_do_not_disturb_each_other(page: Page) -> None:

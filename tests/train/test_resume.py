@@ -197,7 +197,7 @@ def test_a_stop_keeps_the_agent_under_the_iterations_it_has_learned_from_in_full
         digests = [checkpoint.read_manifest(f, measured).digest for f in (agents, whole.folder / run_folder.AGENTS)]
         assert digests[0] == digests[1]
     said = capsys.readouterr().out  # of an agent only if there is one
-    assert ("train.load_agent(" in said) == ("python -m train.agent " in said) == bool(kept)
+    assert ("train.load_agent(" in said) == ("python -m train.ask " in said) == bool(kept)
 
 
 def test_what_is_counted_agrees_after_a_stop_between_two_updates(stages: Stages, whole: Result, tmp_path: Path) -> None:
