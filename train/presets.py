@@ -52,6 +52,40 @@ def hex_5x5() -> Config:
     )
 
 
+def connect_four_long() -> Config:
+    """Connect Four with a wider network and more search: `python -m train connect_four_long`.
+
+    Takes about 30 minutes on 2 CPU cores. Expected at the end: @C4LONG@.
+    """
+    return Config(
+        name="connect_four_long",
+        iterations=90,
+        num_simulations=24,
+        channels=48,
+        replay=45 * 8192,
+        evaluate_every=18,
+        checkpoint_every=6,
+    )
+
+
+def hex_7x7() -> Config:
+    """Hex on 7 x 7: `python -m train hex_7x7`.
+
+    Takes about @H7MIN@ minutes on 2 CPU cores. Expected at the end: @H7@.
+    """
+    return Config(
+        game="hex(size=7)",
+        name="hex_7x7",
+        iterations=60,
+        num_simulations=24,
+        opening_plies=6,
+        channels=48,
+        evaluate_every=12,
+        checkpoint_every=6,
+        arena_opening_plies=2,
+    )
+
+
 def debug() -> Config:
     """Every stage once, in seconds: `python -m train debug`.
 
@@ -79,5 +113,5 @@ def debug() -> Config:
 
 
 PRESETS: dict[str, Callable[[], Config]] = {
-    preset.__name__: preset for preset in (connect_four, tic_tac_toe, hex_5x5, debug)
+    preset.__name__: preset for preset in (connect_four, connect_four_long, tic_tac_toe, hex_5x5, hex_7x7, debug)
 }
