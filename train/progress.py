@@ -54,7 +54,7 @@ class Log:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
     def phase(self, name: str) -> None:
         """Show what the run is doing now."""

@@ -29,7 +29,7 @@ MATCH = {
     "iteration": 1,
     "minutes": 0.6,
     "first": "agent@1",
-    "second": "uct:4",
+    "second": "uct:100",
     "wins": 6,
     "draws": 1,
     "losses": 1,
@@ -60,8 +60,8 @@ def test_lines_are_plain_in_a_pipe_and_metrics_are_json(tmp_path: Path) -> None:
     lines = log_to(tmp_path, terminal=False).splitlines()
     assert lines[0] == "[starting] 10 %"
     assert lines[1].startswith("iteration   1/4") and "1.8 s" in lines[1] and "loss 1.500" in lines[1]
-    assert (
-        lines[2].strip().startswith("agent@1 against uct:4: 81.2% (95 % interval 46.7% to 95.5%) over 8 games: 6 won")
+    assert (  # also where `:100:` could be read as a picture
+        lines[2].strip().startswith("agent@1 against uct:100: 81.2% (95 % interval 46.7% to 95.5%) over 8 games: 6 won")
     )
     assert len(lines) == 5
     told = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
@@ -70,7 +70,7 @@ def test_lines_are_plain_in_a_pipe_and_metrics_are_json(tmp_path: Path) -> None:
 
 def test_a_terminal_also_shows_the_phase_and_what_is_known(tmp_path: Path) -> None:
     text = log_to(tmp_path, terminal=True)
-    for part in ("self-play", "learning", "1/4", "2.4k evaluations/s", "loss 1.50", "81% against uct:4"):
+    for part in ("self-play", "learning", "1/4", "2.4k evaluations/s", "loss 1.50", "81% against uct:100"):
         assert part in text, part
     assert "81% against random" not in text  # only UCT is a yardstick
     assert "left" not in text  # the first iteration compiles and says nothing of the others
