@@ -79,10 +79,8 @@ def hex_7x7() -> Config:
         game="hex(size=7)",
         name="hex_7x7",
         iterations=60,
-        num_simulations=24,
         opening_plies=6,
-        channels=48,
-        evaluate_every=12,
+        evaluate_every=15,
         checkpoint_every=6,
         arena_opening_plies=2,
     )
