@@ -5,6 +5,33 @@ more than the record and are `rule(key, tree, index) -> action`, for `jaxmcts.Li
 best allowed score, ties broken by prior, then by index. README.md here says which rule is for what.
 """
 
+from jaxmcts.rules import (
+    engines,
+    final,
+    gates,
+    gumbel,
+    muzero,
+    pruning,
+    puct,
+    regularised,
+    sampled,
+    uct,
+    variance,
+)
 from jaxmcts.rules.pick import best, pick
 
-__all__ = ["best", "pick"]
+__all__ = [
+    "best",
+    "engines",
+    "final",
+    "gates",
+    "gumbel",
+    "muzero",
+    "pick",
+    "pruning",
+    "puct",
+    "regularised",
+    "sampled",
+    "uct",
+    "variance",
+]

@@ -1,9 +1,10 @@
 """Which move to play when the search is over: functions of the root's record, as rules are.
 
-    robust    the most visits                        the default everywhere here
-    highest_q the highest mean                       Browne et al. 2012, algorithm 2: "max child"
-    secure    the highest Q - a / sqrt(N)            Chaslot et al. 2008
-    lcb       the highest lower confidence bound     Leela Zero and KataGo
+    robust       the most visits                        the default everywhere here
+    highest_q    the highest mean                       Browne et al. 2012, algorithm 2: "max child"
+    secure       the highest Q - a / sqrt(N)            Chaslot et al. 2008
+    lcb          the highest lower confidence bound     KataGo's bound
+    lcb_student  the same                               Leela Zero's bound
 
 Apply one to all roots with `readout.at_root`. Edges without a visit are left out unless no edge has any.
 """
@@ -57,6 +58,43 @@ def lower_bounds(node: Node, *, z: Number = 5.0, radius: Number = 1.0) -> jax.Ar
     variance = jnp.maximum(mixed - node.q**2, 0)
     effective = (weight + more) ** 2 / (weight + more**2)
     return node.q - z * jnp.sqrt(variance / effective)
+
+
+def lcb_student(node: Node, *, alpha: Number = 1e-5, least: Number = 0.1) -> jax.Array:
+    """Return the action of the highest lower confidence bound, by Student's t, among those with `least` of the visits.
+
+    As Leela Zero does: an edge needs two visits and more than `least` of the most visits. Needs `variance_backup`.
+    """
+    enough = node.legal_action_mask & (node.visits > 1) & (node.visits > least * jnp.max(node.visits))
+    allowed = jnp.where(jnp.any(enough), enough, _visited(node, least=1.0))
+    return pick(student_lower_bounds(node, alpha=alpha), node.prior, allowed)
+
+
+def student_lower_bounds(node: Node, *, alpha: Number = 1e-5) -> jax.Array:
+    """Return Q - t sqrt(Var / N) `[A]`, below which a true mean lies with probability `alpha` if returns are normal.
+
+    t is Student's of N - 1 degrees of freedom, Var the sample variance. Meaningless below two visits.
+    """
+    freedom = jnp.maximum(node.visits - 1, 1).astype(node.q.dtype)
+    variance = node.rule_state / freedom
+    return node.q - student_quantile(alpha, freedom) * jnp.sqrt(variance / (freedom + 1))
+
+
+def student_quantile(alpha: Number, freedom: jax.Array) -> jax.Array:
+    """Return the t that Student's distribution of so many degrees of freedom `[A]` exceeds with probability `alpha`.
+
+    From P(T > t) = I(f / (f + t^2); f / 2, 1 / 2) / 2, by halving on a scale of logarithms; `alpha` from 1e-6 to 0.4.
+    """
+
+    def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        low, high = ends
+        middle = jnp.sqrt(low * high)
+        tail = jax.scipy.special.betainc(freedom / 2, jnp.full_like(freedom, 0.5), freedom / (freedom + middle**2)) / 2
+        return jnp.where(tail > alpha, middle, low), jnp.where(tail > alpha, high, middle)
+
+    ends = jnp.full_like(freedom, 0.1), jnp.full_like(freedom, 1e6)
+    low, high = jax.lax.fori_loop(0, 40, halve, ends)
+    return jnp.sqrt(low * high)
 
 
 def _visited(node: Node, least: Number) -> jax.Array:

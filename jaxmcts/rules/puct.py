@@ -51,8 +51,8 @@ def alphago(
 ) -> jax.Array:
     """Select by AlphaGo's PUCT with a constant c (Silver et al. 2016, c = 5 on [-1, 1]) and by AlphaGo Zero's (2017).
 
-    AlphaGo Zero published no constant; 1 to 2.5 is what others use. Its text starts an edge at 0, a draw; an author
-    said later that it was a loss, `fpu_lose`. The plainest rule with a prior; `offset=1` mends the first choice.
+    AlphaGo Zero published no constant. Its text starts an edge at 0, a draw; an author said later that it was a loss,
+    `fpu_lose`. The plainest rule with a prior; `offset=1` mends the first choice.
     """
     return best(node, alphago_scores(node, c=c, offset=offset, floor=floor, fpu=fpu))
 

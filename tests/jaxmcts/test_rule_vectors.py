@@ -83,6 +83,7 @@ SELECTED: dict[str, tuple[Callable[..., Any], int]] = {
     "highest q": (final.highest_q, 1),
     "secure": (final.secure, 1),
     "lcb": (final.lcb, 0),
+    "lcb_student": (final.lcb_student, 0),
 }
 
 
@@ -316,12 +317,31 @@ def test_lower_bounds(visits, q, mean_square, wanted):
     close(final.lower_bounds(node), [wanted])
 
 
+def test_student_lower_bounds():
+    node = make_node([1.0], [20], [0.6], rule_state=jnp.array([0.04 * 19]))
+    close(final.student_quantile(1e-5, jnp.array([19.0])), [5.626766], atol=1e-4)
+    close(final.student_lower_bounds(node), [0.348363])
+
+
+def test_student_quantile_from_tables():
+    freedom = jnp.array([1.0, 5.0, 30.0, 1e4])
+    close(final.student_quantile(0.025, freedom), [12.7062, 2.5706, 2.0423, 1.9602], atol=2e-3)
+
+
+def test_a_single_visit_is_no_sample():
+    """Two visits at least; where no edge has them, the most visited."""
+    node = make_node([0.5, 0.5], [1, 3], [0.9, 0.1], rule_state=jnp.zeros(2))
+    assert int(final.lcb_student(node)) == 1
+    node = make_node([0.4, 0.6], [1, 1], [0.9, 0.1], rule_state=jnp.zeros(2))
+    assert int(final.lcb_student(node)) == 0
+
+
 def test_the_lower_bound_prefers_a_sure_edge_of_enough_visits():
     node = make_node([0.4, 0.4, 0.2], [100, 80, 10], [0.3, 0.4, 0.9], rule_state=jnp.zeros(3))
-    assert [int(rule(node)) for rule in (final.robust, final.lcb, final.highest_q)] == [0, 1, 2]
+    assert [int(rule(node)) for rule in (final.robust, final.lcb, final.lcb_student, final.highest_q)] == [0, 1, 1, 2]
 
 
-@pytest.mark.parametrize("rule", [final.robust, final.highest_q, final.secure, final.lcb])
+@pytest.mark.parametrize("rule", [final.robust, final.highest_q, final.secure, final.lcb, final.lcb_student])
 def test_without_any_visit_the_prior_decides(rule):
     node = make_node([0.2, 0.5, 0.3], [0, 0, 0], [0.0] * 3, rule_state=jnp.zeros(3))
     assert int(rule(node)) == 1
@@ -414,6 +434,64 @@ def test_all_moves_as_first(beta, weights, mixed):
     close(beta(F1, jnp.zeros(4, jnp.int32)), [0.0] * 4)
     if mixed is not None:
         close(amaf.mixed_q(F1, AMAF_VISITS, AMAF_VISITS * AMAF_Q, beta=beta, fpu=qvalue.fpu_zero), mixed)
+
+
+# Tables of articles and of a course
+
+
+def test_bonus_by_visits_and_by_prior():
+    """P = 0.1, c = 1.5, N(s) = 1600; then for priors of 0.3 to 0.001 without visits."""
+    node = make_node([0.1] * 7, [0, 1, 5, 10, 50, 100, 400], [0.0] * 7)
+    node = dataclasses.replace(node, total_visits=jnp.int32(1600))
+    close(puct.exploration_bonus(node, 1.5), [6, 3, 1, 0.545455, 0.117647, 0.059406, 0.014963])
+    node = dataclasses.replace(
+        make_node([0.3, 0.1, 0.03, 0.01, 0.001], [0] * 5, [0.0] * 5), total_visits=node.total_visits
+    )
+    close(puct.exploration_bonus(node, 1.5), [18, 6, 1.8, 0.6, 0.06])
+
+
+def test_ucb1_against_puct():
+    """N = 1000, n = 10: the article leaves out P, which would make its second number ten times less at P = 0.1."""
+    node = dataclasses.replace(make_node([1.0], [10], [0.0]), total_visits=jnp.int32(1000))
+    close(uct.uct_scores(node, c=1.0), [0.831129])
+    close(puct.exploration_bonus(node, 1.0), [2.874798])
+
+
+@pytest.mark.parametrize(
+    ("c_init", "wanted"),
+    [(1.5, [1.500051, 1.539950, 1.578319, 3.306417]), (1.25, [1.250051, 1.289950, 1.328319, 3.056417])],
+)
+def test_dynamic_c_puct_by_visits(c_init, wanted):
+    for total_visits, c in zip([0, 800, 1600, 100_000], wanted):
+        node = dataclasses.replace(F1, total_visits=jnp.int32(total_visits))
+        close(puct.alphazero_c(node, c_init, 19652.0), c)
+
+
+@pytest.mark.parametrize(
+    ("c", "wanted"),
+    [
+        (1.41, [1.178423, 0.940027, 1.165162]),
+        (5.0, [2.396535, 2.242244, 2.705966]),
+        (2**0.5, [1.179853, 0.941555, 1.166971]),
+    ],
+)
+def test_a_course_s_tree_by_c(c, wanted):
+    """100 visits; wins and visits 28 of 40, 15 of 35, 14 of 25."""
+    node = make_node([1 / 3] * 3, [40, 35, 25], [28 / 40, 15 / 35, 14 / 25])
+    close(uct.uct_scores(node, c=c, offset=0.0), wanted)
+
+
+@pytest.mark.parametrize(
+    ("total", "visits", "wins", "wanted"),
+    [
+        (101, [41, 35, 25], [29, 15, 14], [1.180380, 0.940579, 1.165816]),
+        (41, [18, 21], [10, 16], [1.195996, 1.354837]),
+    ],
+)
+def test_a_course_s_tree_after_iteration_101(total, visits, wins, wanted):
+    """Its counts do not add up (18 + 21 visits below a node of 41), so n is given and not summed."""
+    node = make_node([1 / len(visits)] * len(visits), visits, np.divide(wins, visits))
+    close(uct.uct_scores(dataclasses.replace(node, total_visits=jnp.int32(total)), c=1.41), wanted)
 
 
 # Backups
