@@ -145,7 +145,7 @@ def variance_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> 
     """
     update, returns = mean_backup(parent, edge, child, value)
     spread = (returns - edge.q) * (returns - update.q)  # 0 at the first visit, where q is the return
-    spread = jnp.where(_one_hot(edge, parent) & (edge.visits > 0), spread, 0)
+    spread = jnp.where(_one_hot(edge, parent), spread, 0)
     return dataclasses.replace(update, rule_state=parent.rule_state + spread), returns
 
 
