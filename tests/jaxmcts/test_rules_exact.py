@@ -64,8 +64,11 @@ PLAIN_PUCT = plain.puct(1.5, fpu=oracles.fpu_parent)
 PUCT = Partial(puct.alphago, c=1.5, offset=1.0, fpu=qvalue.fpu_parent)
 
 
-def gated(gate: Callable[..., Any], **constants: float) -> Partial:
-    return Partial(gates.gated, rule=PUCT, gate=Partial(gate, **constants))
+PLAIN_UCT = plain.uct(math.sqrt(2), 1)  # tries whatever a gate lets in
+
+
+def gated(rule: Callable[..., Any], gate: Callable[..., Any], **constants: float) -> Partial:
+    return Partial(gates.gated, rule=rule, gate=Partial(gate, **constants))
 
 
 CASES: dict[str, Case] = {
@@ -131,17 +134,18 @@ CASES: dict[str, Case] = {
         rule_state=no_amaf,
     ),
     "policy_filter": Case(
-        select=gated(gates.policy_filter, threshold=0.2), oracle=plain.by(plain.only(PLAIN_PUCT, plain.above(0.2)))
+        select=gated(uct.uct, gates.policy_filter, threshold=0.2),
+        oracle=plain.by(plain.only(PLAIN_UCT, plain.above(0.2))),
     ),
-    "widening": Case(select=gated(gates.widening), oracle=plain.by(plain.only(PLAIN_PUCT, plain.widening))),
+    "widening": Case(select=gated(uct.uct, gates.widening), oracle=plain.by(plain.only(PLAIN_UCT, plain.widening))),
     "can_catch_up": Case(
         select=PUCT,
-        root_select=gated(gates.can_catch_up, num_simulations=float(NUM_SIMULATIONS)),
+        root_select=gated(PUCT, gates.can_catch_up, num_simulations=float(NUM_SIMULATIONS)),
         oracle=plain.by(PLAIN_PUCT, plain.only(PLAIN_PUCT, plain.can_catch_up(NUM_SIMULATIONS))),
     ),
     "forced_playouts": Case(
         select=PUCT,
-        root_select=gated(gates.forced_playouts, k=2.1),
+        root_select=gated(PUCT, gates.forced_playouts, k=2.1),
         oracle=plain.by(PLAIN_PUCT, plain.only(PLAIN_PUCT, plain.forced(2.1))),
     ),
     "recompute_backup": Case(
