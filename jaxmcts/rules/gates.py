@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmcts.model import Number
+from jaxmcts.rules.pick import pick
 from jaxmcts.tree import Node
 
 Gate = Callable[[Node], jax.Array]
@@ -35,19 +36,18 @@ def policy_filter(node: Node, *, threshold: Number = 0.001) -> jax.Array:
 
 
 def widening(node: Node, *, c: Number = 1.0, exponent: Number = 0.5) -> jax.Array:
-    """Allow the ceil(c N(s)^exponent) edges `[A]` of the highest prior: progressive widening (Coulom 2007).
+    """Allow the visited edges `[A]` and, while they are fewer than ceil(c N(s)^exponent), the next by prior.
 
-    For large or sampled action sets. Exponents of 0.25 to 0.5 are usual.
+    Progressive widening (Coulom 2007), for large or sampled action sets; exponents of 0.25 to 0.5 are usual. Where
+    unvisited edges differ by their prior alone, as under all rules here but RAVE, it is the same as a choice among the
+    first so many by prior, without sorting them.
     """
+    unvisited = node.legal_action_mask & (node.visits == 0)
+    num_visited = jnp.sum(node.visits > 0, dtype=node.prior.dtype)
     wanted = c * node.total_visits.astype(node.prior.dtype) ** exponent
-    num_allowed = jnp.ceil(wanted - 1e-4)  # a power that should be whole may come out a rounding above
-    return prior_rank(node) < jnp.maximum(num_allowed, 1)
-
-
-def prior_rank(node: Node) -> jax.Array:
-    """Return how many edges go before each `[A]` int32: those of a higher prior, then those of a lower index."""
-    order = jnp.argsort(jnp.where(node.legal_action_mask, -node.prior, 1), stable=True)
-    return jnp.zeros_like(node.visits).at[order].set(jnp.arange(order.shape[0], dtype=node.visits.dtype))
+    opens = num_visited < jnp.maximum(jnp.ceil(wanted - 1e-4), 1)  # a power that should be whole may come out above
+    following = jnp.arange(node.visits.shape[0]) == pick(node.prior, node.prior, unvisited)
+    return (node.visits > 0) | (following & unvisited & opens)
 
 
 def can_catch_up(node: Node, *, num_simulations: Number, factor: Number = 1.0) -> jax.Array:

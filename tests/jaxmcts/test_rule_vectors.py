@@ -249,14 +249,16 @@ def test_regularised_policy_counts_legal_edges_only():
     ("total_visits", "wanted"), [(1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (16, 4), (17, 5)]
 )
 def test_widening(total_visits, wanted):
-    node = make_node(np.full(6, 1 / 6), np.zeros(6), np.zeros(6))
-    node = dataclasses.replace(node, total_visits=jnp.int32(total_visits))
-    np.testing.assert_array_equal(gates.widening(node), np.arange(6) < wanted)
+    """ceil(sqrt(N(s))) edges: one less does not suffice, so the next comes in; with as many, none does."""
+    for num_visited, allowed in ((wanted - 1, wanted), (wanted, wanted)):
+        node = make_node(np.full(6, 1 / 6), np.arange(6) < num_visited, np.zeros(6))
+        node = dataclasses.replace(node, total_visits=jnp.int32(total_visits))
+        np.testing.assert_array_equal(gates.widening(node), np.arange(6) < allowed)
 
 
 def test_widening_goes_by_the_prior_of_legal_edges():
-    node = make_node([0.2, 0.0, 0.5, 0.2, 0.1], np.zeros(5), np.zeros(5), legal=[True, False, True, True, True])
-    np.testing.assert_array_equal(gates.prior_rank(node), [1, 4, 0, 2, 3])
+    node = make_node([0.2, 0.0, 0.5, 0.2, 0.1], [0, 0, 9, 0, 0], np.zeros(5), legal=[True, False, True, True, True])
+    np.testing.assert_array_equal(gates.widening(node), [True, False, True, False, False])
 
 
 def test_policy_filter():
@@ -365,7 +367,7 @@ def test_shaped_alphas():
 def test_shaped_dirichlet_has_the_means_of_its_alphas():
     logits = jnp.log(jnp.array([0.6, 0.39, 0.0085, 0.0010, 0.0005, 0.0]))
     keys = jax.random.split(jax.random.key(0), 4000)
-    noise = root.shaped_dirichlet(keys, jnp.broadcast_to(logits, (4000, 6)))
+    noise = jax.jit(root.shaped_dirichlet)(keys, jnp.broadcast_to(logits, (4000, 6)))
     close(jnp.sum(noise, axis=1), np.ones(4000))
     close(jnp.mean(noise, axis=0), [0.275365, 0.275365, 0.249270, 0.1, 0.1, 0.0], atol=0.01)
 
@@ -406,7 +408,8 @@ def test_sampled_prior(temperature, wanted):
 
 def test_sample_counts():
     logits = jnp.log(jnp.array([0.5, 0.0, 0.5]))
-    counts = jax.vmap(lambda key: sampled.sample_counts(key, logits, 20))(jax.random.split(jax.random.key(0), 500))
+    draw = jax.jit(jax.vmap(lambda key: sampled.sample_counts(key, logits, 20)))
+    counts = draw(jax.random.split(jax.random.key(0), 500))
     assert (counts.sum(axis=1) == 20).all() and (counts[:, 1] == 0).all()
     close(counts.mean(axis=0), [10, 0, 10], atol=0.4)
 
