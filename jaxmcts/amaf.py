@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmcts.backup import Update, mean_backup
-from jaxmcts.model import Number
+from jaxmcts.model import Number, PyTree
 from jaxmcts.qvalue import Fpu, complete, fpu_zero
 from jaxmcts.rules.pick import best
 from jaxmcts.tree import ROOT, Edge, Node, Tree, read, read_node, read_scalars
@@ -50,7 +50,7 @@ def amaf_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tupl
     there. Do not continue a tree with a smaller `max_depth`, where a node with an older entry would be the last.
     """
     update, returns = mean_backup(parent, edge, child, value)
-    below = child.rule_state.played
+    below = _kept(child.rule_state).played
     below = jnp.where(edge.discount < 0, below[::-1], below)  # the other player's view
     played = below.at[0, edge.action].set(True)
     gains = jnp.stack([returns, -returns])[:, None]
@@ -96,7 +96,7 @@ def rave(node: Node, *, beta: Beta = beta_by_hand, c: Number = 0.0, fpu: Fpu = f
 
     `c` is 0 in the programs that won with it: Q~ explores enough. An unvisited edge gets the bonus of one visit.
     """
-    own = node.rule_state
+    own = _kept(node.rule_state)
     q = mixed_q(node, own.visits[0], own.sums[0], beta=beta, fpu=fpu)
     log_visits = jnp.log(node.total_visits.astype(node.q.dtype))
     return best(node, q + c * jnp.sqrt(log_visits / jnp.maximum(node.visits, 1)))
@@ -118,12 +118,22 @@ def grave(
     """
     del key
     node, row = read_node(tree, index), _reference(tree, index, least_visits)
-    visits, sums = (read(x, *row) for x in (tree.rule_state.visits, tree.rule_state.sums))
+    kept = _kept(tree.rule_state)
+    visits, sums = read(kept.visits, *row), read(kept.sums, *row)
 
     def beta(node: Node, amaf_visits: jax.Array) -> jax.Array:
         return beta_by_bias(node, amaf_visits, bias=bias)
 
     return best(node, mixed_q(node, visits, sums, beta=beta, fpu=fpu))
+
+
+def _kept(rule_state: PyTree) -> Amaf:
+    if not isinstance(rule_state, Amaf):
+        raise TypeError(
+            f"`rule_state` is a {type(rule_state).__name__}, expected an `Amaf`: search with `backup=amaf_backup` and "
+            "`rule_state=no_amaf(B, capacity, A)`."
+        )
+    return rule_state
 
 
 def _reference(tree: Tree, index: jax.Array, least_visits: Number) -> tuple[jax.Array, jax.Array]:

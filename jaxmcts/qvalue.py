@@ -11,6 +11,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from jaxmcts import checks
 from jaxmcts.model import Number
 from jaxmcts.tree import Node
 
@@ -110,9 +111,15 @@ def sibling_range(node: Node) -> tuple[jax.Array, jax.Array]:
     return jnp.minimum(jnp.min(q), node.value), jnp.maximum(jnp.max(q), node.value)
 
 
+def squared_deviations(node: Node) -> jax.Array:
+    """Return the sum of squared deviations of each edge's returns from their mean `[A]`; needs `variance_backup`."""
+    start = "jnp.zeros((B, capacity, A))"
+    return checks.kept(node.rule_state, node.q.shape, backup="variance_backup", start=start)
+
+
 def edge_variance(node: Node) -> jax.Array:
     """Return the variance of each edge's returns `[A]`, 0 where unvisited; needs `variance_backup`."""
-    return node.rule_state / jnp.maximum(node.visits, 1)
+    return squared_deviations(node) / jnp.maximum(node.visits, 1)
 
 
 def node_variance(node: Node) -> jax.Array:
@@ -122,7 +129,7 @@ def node_variance(node: Node) -> jax.Array:
     """
     between_edges = node.visits * (node.q - node.value) ** 2
     own = (node.raw_value - node.value) ** 2
-    return (jnp.sum(node.rule_state + between_edges) + own) / node.total_visits
+    return (jnp.sum(squared_deviations(node) + between_edges) + own) / node.total_visits
 
 
 def mixed_value(node: Node) -> jax.Array:

@@ -9,6 +9,7 @@ them from every q that was seen in the tree so far, as the paper does.
 import jax
 import jax.numpy as jnp
 
+from jaxmcts import checks
 from jaxmcts.model import Number
 from jaxmcts.qvalue import between, by_siblings
 from jaxmcts.rules.pick import best
@@ -41,5 +42,6 @@ def muzero_tree(
     The range moves while the tree grows, so a finished tree does not tell its own choices.
     """
     del key
-    node = read_node(tree, index)
-    return best(node, muzero_tree_scores(node, read(tree.rule_state, ROOT), c_init=c_init, c_base=c_base))
+    checks.kept(tree.rule_state, (tree.visits.shape[0], 2), backup="bounds_backup", start="no_bounds(B, capacity)")
+    node, bounds = read_node(tree, index), read(tree.rule_state, ROOT)
+    return best(node, muzero_tree_scores(node, bounds, c_init=c_init, c_base=c_base))

@@ -19,8 +19,8 @@ from jaxmcts import amaf, backup, qvalue
 from jaxmcts.rules import engines, gates, muzero, puct, regularised, uct, variance
 from tests import oracle_rules as plain
 from tests import oracles, worlds
-from tests.jaxmcts import trees
-from tests.jaxmcts.searching import QUICK_TO_COMPILE, params_of
+from tests.jaxmcts import hlo, trees
+from tests.jaxmcts.searching import QUICK_TO_COMPILE, params_of, same_rule
 
 NUM_SIMULATIONS = 20
 FAMILIES: tuple[Mapping[str, Any], ...] = (
@@ -211,3 +211,38 @@ def test_the_compiled_search_is_the_oracle_s(name):
         got = trees.host(tree)
     for row, (_, root) in enumerate(drawn):
         trees.assert_same_tree(trees.by_path(got, row), oracles.by_path(root), atol=1e-8, name=f"{name}, world {row}")
+
+
+@pytest.mark.parametrize("name", ["katago_by_variance", "muzero_tree", "grave"])
+def test_no_loop_copies_what_a_backup_keeps(name):
+    """Compiled as users compile it, with the tree donated."""
+    case = CASES[name]
+    rules = {"select": case.select, "root_select": case.select, "backup": case.backup}
+    params = params_of(*(worlds.random_world(np.random.default_rng(i)) for i in range(NUM_ROWS)))
+    tree = jaxmcts.init(
+        params, jax.random.key(0), worlds.roots(NUM_ROWS), worlds.MODEL, capacity=CAPACITY, rule_state=case.rule_state()
+    )
+    run = jax.jit(
+        lambda params, tree: jaxmcts.run(params, tree, worlds.MODEL, num_simulations=NUM_SIMULATIONS, **rules),
+        donate_argnums=1,
+    )
+    assert hlo.copies_in_loops(run.lower(params, tree).compile().as_text(), rows=NUM_ROWS, nodes=CAPACITY) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("katago_by_variance", r"is \(\), expected an array of shape \(5,\).*`backup=variance_backup`"),
+        ("uct_v_p", r"`rule_state=jnp.zeros\(\(B, capacity, A\)\)`"),
+        ("muzero_tree", r"expected an array of shape \(3, 2\).*`rule_state=no_bounds\(B, capacity\)`"),
+        ("rave", r"is a tuple, expected an `Amaf`.*`rule_state=no_amaf"),
+        ("grave", r"is a tuple, expected an `Amaf`"),
+    ],
+)
+def test_a_rule_without_its_backup_says_so(name, message):
+    rule = CASES[name].select
+    params = params_of(worlds.random_world(np.random.default_rng(0)))
+    with pytest.raises(TypeError, match=message):
+        jaxmcts.search(
+            params, jax.random.key(0), worlds.roots(1), worlds.MODEL, num_simulations=2, **same_rule(rule)
+        )  # fmt: skip
