@@ -201,8 +201,8 @@ def kept(given: Any, shape: tuple[int, ...], *, backup: str, start: str) -> jax.
     """Demand the share of `rule_state` that a backup keeps and a rule reads."""
     if getattr(given, "shape", None) != shape:
         raise TypeError(
-            f"`rule_state` is {jax.tree.map(jnp.shape, given)}, expected an array of shape {shape}: this rule reads what "
-            f"`{backup}` keeps, so search with `backup={backup}` and `rule_state={start}`."
+            f"`rule_state` is {jax.tree.map(jnp.shape, given)}, expected an array of shape {shape}: this rule reads "
+            f"what `{backup}` keeps, so search with `backup={backup}` and `rule_state={start}`."
         )
     return given
 

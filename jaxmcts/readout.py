@@ -90,13 +90,9 @@ def pruned_visit_shares(tree: Tree, prune: Callable[[Node], jax.Array]) -> jax.A
     `Partial(pruning.pruned_visits, scale=...)`, say; under root noise, wrap it in `root.with_prior`, for it needs the
     prior that the search used. A row without any visit gives the prior, a finished row zeros.
     """
-
-    def shares(node: Node, prune: Callable[[Node], jax.Array]) -> jax.Array:
-        visits = prune(node)
-        total = jnp.sum(visits)
-        return jnp.where(total > 0, visits / jnp.where(total > 0, total, 1), node.prior)
-
-    return at_root(tree, Partial(shares, prune=as_partial(prune)))
+    visits, prior = at_root(tree, prune), root(tree).prior
+    total = jnp.sum(visits, axis=-1, keepdims=True)
+    return jnp.where(total > 0, visits / jnp.where(total > 0, total, 1), prior)
 
 
 def sample(keys: jax.Array, weights: jax.Array, temperature: Number) -> jax.Array:

@@ -77,17 +77,21 @@ def noisy_prior_logits(
     """
     if isinstance(dirichlet_fraction, int | float) and dirichlet_fraction == 0:
         return prior_logits
-    fraction = checks.per_row_number("dirichlet_fraction", dirichlet_fraction, keys.shape[0], low=0, high=1)[:, None]
-    legal = prior_logits > -jnp.inf
-    noise = dirichlet_on_legal(keys, dirichlet_alpha, legal)
-    return jnp.where(fraction > 0, mixed_prior_logits(prior_logits, noise, fraction), prior_logits)
+    noise = dirichlet_on_legal(keys, dirichlet_alpha, prior_logits > -jnp.inf)
+    return mixed_prior_logits(prior_logits, noise, dirichlet_fraction=dirichlet_fraction)
 
 
-def mixed_prior_logits(prior_logits: jax.Array, noise: jax.Array, fraction: jax.Array) -> jax.Array:
-    """Return the logits of (1 - fraction) P + fraction noise `[B, A]`, -inf where illegal; `fraction` is `[B, 1]`."""
+def mixed_prior_logits(prior_logits: jax.Array, noise: jax.Array, *, dirichlet_fraction: Number) -> jax.Array:
+    """Return the logits of (1 - fraction) P + fraction noise `[B, A]`, -inf where illegal.
+
+    `noise [B, A]` is 0 where illegal and sums to 1, as `shaped_dirichlet`'s; the fraction is `[]` or `[B]`.
+    """
+    batch_size = prior_logits.shape[0]
+    fraction = checks.per_row_number("dirichlet_fraction", dirichlet_fraction, batch_size, low=0, high=1)[:, None]
     mixed = jnp.log((1 - fraction) * jnp.exp(prior_logits) + fraction * noise)
     floor = jnp.finfo(prior_logits.dtype).min / 4  # a legal action stays legal when its noisy prior rounds to 0
-    return jnp.where(prior_logits > -jnp.inf, jnp.maximum(mixed, floor), -jnp.inf)
+    noisy = jnp.where(prior_logits > -jnp.inf, jnp.maximum(mixed, floor), -jnp.inf)
+    return jnp.where(fraction > 0, noisy, prior_logits)
 
 
 def tempered_prior_logits(prior_logits: jax.Array, temperature: Number) -> jax.Array:

@@ -20,9 +20,10 @@ _NUM_STEPS = 32
 
 
 def regularised_policy(node: Node, *, c: Number = 1.25, fpu: Fpu = fpu_parent) -> jax.Array:
-    """Return pibar `[A]`, 0 where the prior is; the prior where nothing was visited. `c` is for values as they are.
+    """Return pibar `[A]`, 0 where the prior is; the prior where nothing was visited.
 
-    The paper leaves the value of unvisited edges to the search; here it is the node's own unless `fpu` says otherwise.
+    `c` is PUCT's for values as they are: AlphaZero's 1.25, which is for [0, 1], is 2.5 on [-1, 1]. The paper
+    leaves the value of unvisited edges to the search; here it is the node's own unless `fpu` says otherwise.
     """
     q = jnp.where(node.legal_action_mask, complete(node, fpu(node)), -jnp.inf)
     gap = jnp.max(q) - q  # below the best; infinite where illegal

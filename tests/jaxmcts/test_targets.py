@@ -31,7 +31,7 @@ def forced_and_noisy() -> tuple[jaxmcts.Tree, jax.Array]:
         tree = jaxmcts.init(params, jax.random.key(0), state, worlds.MODEL, capacity=NUM_SIMULATIONS + 1)
         logits = root.tempered_prior_logits(readout.root(tree).prior_logits, 1.25)
         noise = root.shaped_dirichlet(tree.keys, logits)
-        logits = root.mixed_prior_logits(logits, noise, jnp.full((NUM_WORLDS, 1), 0.25))
+        logits = root.mixed_prior_logits(logits, noise, dirichlet_fraction=0.25)
         forced = Partial(gates.gated, rule=PUCT, gate=gates.forced_playouts)
         tree = jaxmcts.run(
             params, tree, worlds.MODEL, num_simulations=NUM_SIMULATIONS, select=PUCT, backup=backup.mean_backup,
