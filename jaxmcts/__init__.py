@@ -4,7 +4,16 @@ from jaxmcts.backup import Update, mean_backup
 from jaxmcts.evaluators import network_evaluator, rollout_evaluator
 from jaxmcts.model import Env, Evaluation, Model, Transition, model_from_env, model_from_recurrent_fn
 from jaxmcts.policy import PolicyOutput, alphazero_policy, gumbel_policy, uct_policy
-from jaxmcts.qvalue import fpu_constant, fpu_lose, fpu_parent, fpu_reduction, fpu_win, fpu_zero
+from jaxmcts.qvalue import (
+    fpu_blended,
+    fpu_constant,
+    fpu_infinite,
+    fpu_lose,
+    fpu_parent,
+    fpu_reduction,
+    fpu_win,
+    fpu_zero,
+)
 from jaxmcts.readout import Summary, most_visited, principal_variation, summary, visit_shares
 from jaxmcts.search import init, run, search
 from jaxmcts.simulation import Live
@@ -26,7 +35,9 @@ __all__ = [
     "Tree",
     "Update",
     "alphazero_policy",
+    "fpu_blended",
     "fpu_constant",
+    "fpu_infinite",
     "fpu_lose",
     "fpu_parent",
     "fpu_reduction",

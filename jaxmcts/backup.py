@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmcts import checks
-from jaxmcts.model import PyTree
+from jaxmcts.model import Number, PyTree
 from jaxmcts.tree import Edge, Node
 
 
@@ -42,6 +42,128 @@ def mean_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tupl
         rule_state=parent.rule_state,
     )
     return update, returns
+
+
+def recompute_backup(
+    parent: Node, edge: Edge, child: Node, value: jax.Array, *, raw_weight: Number = 1.0
+) -> tuple[Update, jax.Array]:
+    """Recompute V(s) from what the edges are worth now: (w v + sum N Q) / (w + S), w = `raw_weight`.
+
+    Equal to `mean_backup` for w = 1; another weight trusts the node's own evaluation more or less than one visit.
+    """
+    del value
+
+    def mean(q: jax.Array, visits: jax.Array) -> jax.Array:
+        return (raw_weight * parent.raw_value + jnp.sum(visits * q)) / (raw_weight + jnp.sum(visits))
+
+    return _recomputed(parent, edge, child, mean)
+
+
+def max_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
+    """Let V(s) be the highest Q of the visited edges, as minimax does; v(s) no longer counts once there is one.
+
+    Right for exact evaluations; with noisy ones it is too high (Coulom 2006 compares it with the mean).
+    """
+    del value
+    return _recomputed(parent, edge, child, highest_value)
+
+
+def max_mean_backup(
+    parent: Node, edge: Edge, child: Node, value: jax.Array, *, max_weight: Number = 0.5
+) -> tuple[Update, jax.Array]:
+    """Let V(s) be `max_weight` times the highest Q plus the rest times the mean Q of the visited edges."""
+    del value
+
+    def mixed(q: jax.Array, visits: jax.Array) -> jax.Array:
+        return (1 - max_weight) * mean_value(q, visits) + max_weight * highest_value(q, visits)
+
+    return _recomputed(parent, edge, child, mixed)
+
+
+def power_mean_backup(
+    parent: Node,
+    edge: Edge,
+    child: Node,
+    value: jax.Array,
+    *,
+    power: Number = 2.0,
+    low: Number = -1.0,
+    high: Number = 1.0,
+) -> tuple[Update, jax.Array]:
+    """Let V(s) be the power mean of the edges' Q, weighted by visits (Dam et al. 2019, Power-UCT).
+
+    `power` 1 is the mean, infinity the highest. Values are mapped from [`low`, `high`] to [0, 1] and back.
+    """
+    del value
+
+    def mean(q: jax.Array, visits: jax.Array) -> jax.Array:
+        return low + (high - low) * power_mean(jnp.clip((q - low) / (high - low), 0, 1), visits, power)
+
+    return _recomputed(parent, edge, child, mean)
+
+
+def _recomputed(
+    parent: Node, edge: Edge, child: Node, value_of: Callable[[jax.Array, jax.Array], jax.Array]
+) -> tuple[Update, jax.Array]:
+    """Let V(s) be `value_of(q [A], visits [A])` as both are after this visit; the level above reads it at its child."""
+    here = _one_hot(edge, parent)
+    q = edge.reward + edge.discount * child.value
+    value = value_of(jnp.where(here, q, parent.q), parent.visits + here)
+    return Update(q=q, value=value, rule_state=parent.rule_state), value
+
+
+def _one_hot(edge: Edge, parent: Node) -> jax.Array:
+    return jnp.arange(parent.q.shape[0], dtype=edge.action.dtype) == edge.action
+
+
+def mean_value(q: jax.Array, visits: jax.Array) -> jax.Array:
+    """Return the mean `[]` of `q [A]` weighted by `visits [A]`, of which there are some."""
+    return jnp.sum(visits * q) / jnp.sum(visits)
+
+
+def highest_value(q: jax.Array, visits: jax.Array) -> jax.Array:
+    """Return the highest `q [A]` `[]` where there are visits."""
+    return jnp.max(jnp.where(visits > 0, q, -jnp.inf))
+
+
+def power_mean(x: jax.Array, visits: jax.Array, power: Number) -> jax.Array:
+    """Return (sum N x^power / sum N)^(1 / power) `[]` for `x [A]` in [0, 1].
+
+    In logarithms from the largest x, so that a high power neither overflows nor underflows.
+    """
+    logs = jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))
+    top = highest_value(logs, visits)
+    powers = jnp.exp(power * jnp.where(visits > 0, logs - top, 0))
+    return jnp.exp(top + jnp.log(mean_value(powers, visits)) / power)
+
+
+def variance_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
+    """Average returns, and keep the spread of each edge's: `rule_state [A]` is the sum of squares about their mean.
+
+    Start with `rule_state=jnp.zeros((B, capacity, A))`; read with `qvalue.edge_variance` and `qvalue.node_variance`.
+    Welford's form, which does not lose small variances next to large means.
+    """
+    update, returns = mean_backup(parent, edge, child, value)
+    spread = (returns - edge.q) * (returns - update.q)  # 0 at the first visit, where q is the return
+    spread = jnp.where(_one_hot(edge, parent), spread, 0)
+    return dataclasses.replace(update, rule_state=parent.rule_state + spread), returns
+
+
+def bounds_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
+    """Average returns, and keep the lowest and highest q ever seen below each node, `rule_state [2]`.
+
+    The root's are the tree's. Each q in the view of the player who moved there. Start with
+    `rule_state=no_bounds(B, capacity)`; `rules.muzero.muzero_tree` reads it.
+    """
+    update, returns = mean_backup(parent, edge, child, value)
+    low = jnp.minimum(jnp.minimum(parent.rule_state[0], child.rule_state[0]), update.q)
+    high = jnp.maximum(jnp.maximum(parent.rule_state[1], child.rule_state[1]), update.q)
+    return dataclasses.replace(update, rule_state=jnp.stack([low, high])), returns
+
+
+def no_bounds(batch_size: int, capacity: int) -> jax.Array:
+    """Return `[B, capacity, 2]`: the bounds of nodes below which nothing was seen, (inf, -inf)."""
+    return jnp.broadcast_to(jnp.array([jnp.inf, -jnp.inf]), (batch_size, capacity, 2))
 
 
 def checked(given: Any, rule_state: PyTree) -> tuple[Update, jax.Array]:

@@ -197,6 +197,16 @@ def rule_state(given: PyTree, batch_size: int, capacity: int) -> None:
             )
 
 
+def kept(given: Any, shape: tuple[int, ...], *, backup: str, start: str) -> jax.Array:
+    """Demand the share of `rule_state` that a backup keeps and a rule reads."""
+    if getattr(given, "shape", None) != shape:
+        raise TypeError(
+            f"`rule_state` is {jax.tree.map(jnp.shape, given)}, expected an array of shape {shape}: this rule reads "
+            f"what `{backup}` keeps, so search with `backup={backup}` and `rule_state={start}`."
+        )
+    return given
+
+
 def constants(rules: PyTree, batch_size: int) -> None:
     """Demand that a rule's constants are scalars or have a leading batch axis."""
     for leaf in jax.tree.leaves(rules):

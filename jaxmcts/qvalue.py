@@ -11,6 +11,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from jaxmcts import checks
 from jaxmcts.model import Number
 from jaxmcts.tree import Node
 
@@ -37,15 +38,37 @@ def fpu_win(node: Node) -> jax.Array:
     return fpu_constant(node, value=1)
 
 
-def fpu_parent(node: Node) -> jax.Array:
-    """First-play urgency: unvisited edges are worth the search value of this node."""
-    return node.value
+def fpu_infinite(node: Node) -> jax.Array:
+    """First-play urgency: unvisited edges come first, the fully-expanded rule of UCT. Not for rules that map values."""
+    return fpu_constant(node, value=jnp.inf)
+
+
+def fpu_parent(node: Node, *, minus: Number = 0.0) -> jax.Array:
+    """First-play urgency: V(s) - `minus`, the search value of this node less a constant (0.2, say)."""
+    return node.value - minus
 
 
 def fpu_reduction(node: Node, *, k: Number = 0.2) -> jax.Array:
-    """First-play urgency: V(s) - k sqrt(prior mass of the visited edges). KataGo 0.2, Leela Zero 0.25 of winrate."""
-    visited_mass = jnp.sum(jnp.where(node.visits > 0, node.prior, 0))
-    return node.value - k * jnp.sqrt(visited_mass)
+    """First-play urgency: V(s) - k sqrt(prior mass of the visited edges).
+
+    KataGo 0.2 (0.1 at the root, 0 under noise), Leela Zero 0.25 of winrate (0.5 here), lc0 0.33.
+    """
+    return node.value - k * jnp.sqrt(visited_mass(node))
+
+
+def fpu_blended(node: Node, *, k: Number = 0.2, power: Number = 2.0) -> jax.Array:
+    """First-play urgency: w V(s) + (1 - w) v(s) - k sqrt(m), w = m^power, m the prior mass of the visited edges.
+
+    KataGo's (`fpuParentWeightByVisitedPolicy`): little has been searched yet, so the raw value still counts.
+    """
+    mass = visited_mass(node)
+    weight = jnp.minimum(mass**power, 1)
+    return weight * node.value + (1 - weight) * node.raw_value - k * jnp.sqrt(mass)
+
+
+def visited_mass(node: Node) -> jax.Array:
+    """Return the prior mass of the visited edges, `[]`."""
+    return jnp.sum(jnp.where(node.visits > 0, node.prior, 0))
 
 
 def complete(node: Node, unvisited: jax.Array) -> jax.Array:
@@ -56,6 +79,57 @@ def complete(node: Node, unvisited: jax.Array) -> jax.Array:
 def unit_interval(q: jax.Array) -> jax.Array:
     """Map values on [-1, 1] to [0, 1], the range that AlphaZero's published constants belong to."""
     return (q + 1) / 2
+
+
+def shrunk_q(node: Node) -> jax.Array:
+    """Return W / (N + 1) `[A]`: the mean with one more visit of value 0; an unvisited edge is worth 0.
+
+    It is in widely read articles and in some programs. It is neither AlphaGo Zero's W / N nor virtual loss.
+    """
+    return node.q * node.visits / (node.visits + 1)
+
+
+def between(q: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
+    """Map `low` to 0 and `high` to 1; where they do not span a range, leave `q` as it is (MuZero's pseudocode)."""
+    spans = high > low
+    return jnp.where(spans, (q - jnp.where(spans, low, 0)) / jnp.where(spans, high - low, 1), q)
+
+
+def by_siblings(node: Node) -> jax.Array:
+    """Map q `[A]` to [0, 1] by the range of the visited edges' q and V(s); an unvisited edge reads 0.
+
+    mctx's form of MuZero's normalisation (`qtransform_by_parent_and_siblings`): it needs no other node, but makes every
+    node look equally decisive, for a range of 1e-6 is stretched to [0, 1] too.
+    """
+    low, high = sibling_range(node)
+    return (complete(node, low) - low) / jnp.maximum(high - low, 1e-8)
+
+
+def sibling_range(node: Node) -> tuple[jax.Array, jax.Array]:
+    """Return the lowest and the highest of V(s) and the visited edges' q, `[]` each."""
+    q = complete(node, node.value)
+    return jnp.minimum(jnp.min(q), node.value), jnp.maximum(jnp.max(q), node.value)
+
+
+def squared_deviations(node: Node) -> jax.Array:
+    """Return the sum of squared deviations of each edge's returns from their mean `[A]`; needs `variance_backup`."""
+    start = "jnp.zeros((B, capacity, A))"
+    return checks.kept(node.rule_state, node.q.shape, backup="variance_backup", start=start)
+
+
+def edge_variance(node: Node) -> jax.Array:
+    """Return the variance of each edge's returns `[A]`, 0 where unvisited; needs `variance_backup`."""
+    return squared_deviations(node) / jnp.maximum(node.visits, 1)
+
+
+def node_variance(node: Node) -> jax.Array:
+    """Return the variance `[]` of all that V(s) is the mean of; needs `variance_backup`.
+
+    The variance within the edges, that between their means, and the node's own evaluation, weighted by visits.
+    """
+    between_edges = node.visits * (node.q - node.value) ** 2
+    own = (node.raw_value - node.value) ** 2
+    return (jnp.sum(squared_deviations(node) + between_edges) + own) / node.total_visits
 
 
 def mixed_value(node: Node) -> jax.Array:

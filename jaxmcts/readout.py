@@ -9,10 +9,13 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 
 from jaxmcts.batching import as_partial, for_row
 from jaxmcts.model import Number, PyTree
-from jaxmcts.rules.pick import pick
+from jaxmcts.qvalue import Fpu, fpu_parent
+from jaxmcts.rules.final import robust
+from jaxmcts.rules.regularised import regularised_policy
 from jaxmcts.tree import NO_CHILD, ROOT, Node, Tree, read, read_node
 
 
@@ -70,13 +73,26 @@ def visit_shares(tree: Tree) -> jax.Array:
 
 def most_visited(tree: Tree) -> jax.Array:
     """Return the most visited root action `[B]`, ties by q, then by prior, then by index; 0 in a finished row."""
-    return at_root(tree, _robust)
+    return at_root(tree, robust)
 
 
-def _robust(node: Node) -> jax.Array:
-    most = jnp.max(jnp.where(node.legal_action_mask, node.visits, -1))
-    allowed = node.legal_action_mask & (node.visits == most)
-    return pick(node.q, node.prior, allowed)
+def regularised_targets(tree: Tree, *, c: Number = 1.25, fpu: Fpu = fpu_parent) -> jax.Array:
+    """Return the regularised policy of the roots `[B, A]` (Grill et al. 2020), as a policy target or to act by.
+
+    The prior in a row without any visit, zeros in a finished one. See `rules.regularised`.
+    """
+    return at_root(tree, Partial(regularised_policy, c=c, fpu=fpu))
+
+
+def pruned_visit_shares(tree: Tree, prune: Callable[[Node], jax.Array]) -> jax.Array:
+    """Return a policy target `[B, A]` from the visits that `prune(node) -> visits [A]` leaves of each root.
+
+    `Partial(pruning.pruned_visits, scale=...)`, say; under root noise, wrap it in `root.with_prior`, for it needs the
+    prior that the search used. A row without any visit gives the prior, a finished row zeros.
+    """
+    visits, prior = at_root(tree, prune), root(tree).prior
+    total = jnp.sum(visits, axis=-1, keepdims=True)
+    return jnp.where(total > 0, visits / jnp.where(total > 0, total, 1), prior)
 
 
 def sample(keys: jax.Array, weights: jax.Array, temperature: Number) -> jax.Array:
@@ -106,7 +122,7 @@ def principal_variation(tree: Tree, max_length: int) -> jax.Array:
 
     def step(slot: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
         node = jax.vmap(lambda row, slot: read_node(tree, row, jnp.maximum(slot, ROOT)))(rows, slot)
-        action = jax.vmap(_robust)(node)
+        action = jax.vmap(robust)(node)
         child = read(tree.child, rows, jnp.maximum(slot, ROOT), action)
         visited = (slot >= ROOT) & (jnp.max(node.visits, axis=-1) > 0)
         following = jnp.where(visited & (child > NO_CHILD), child, -1)

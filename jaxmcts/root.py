@@ -22,11 +22,44 @@ def dirichlet_on_legal(keys: jax.Array, dirichlet_alpha: Number, legal_action_ma
     Works on log-gamma draws, because gammas of a small alpha underflow in float32. `dirichlet_alpha` is `[]` or `[B]`.
     """
     alphas = checks.per_row_number("dirichlet_alpha", dirichlet_alpha, keys.shape[0], low=1e-6)
+    return _dirichlet(keys, jnp.broadcast_to(alphas[:, None], legal_action_mask.shape), legal_action_mask)
 
-    def draw(key: jax.Array, alpha: jax.Array, legal: jax.Array) -> jax.Array:
-        return jnp.exp(legal_log_softmax(jax.random.loggamma(key, alpha, legal.shape), legal))
+
+def _dirichlet(keys: jax.Array, alphas: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
+    def draw(key: jax.Array, alphas: jax.Array, legal: jax.Array) -> jax.Array:
+        return jnp.exp(legal_log_softmax(jax.random.loggamma(key, alphas), legal))
 
     return jax.vmap(draw)(keys, alphas, legal_action_mask)
+
+
+def alpha_by_actions(legal_action_mask: jax.Array, *, total: Number = 10.0) -> jax.Array:
+    """Return `total` / (number of legal actions) `[B]`, a `dirichlet_alpha` that fits every position of every game.
+
+    10 gives 0.29 in chess and 0.03 in Go, near AlphaZero's 0.3 and 0.03; KataGo has 10.83.
+    """
+    return total / jnp.maximum(jnp.sum(legal_action_mask, axis=-1), 1)
+
+
+def shaped_alphas(prior_logits: jax.Array, *, total: Number = 10.83) -> jax.Array:
+    """Return KataGo's Dirichlet parameters by action `[B, A]`, 0 where illegal: more for edges of a notable prior.
+
+    Half of `total` goes to the legal actions alike, half in proportion to how far ln min(P, 0.01) is above its mean, so
+    that blind spots the network has half an eye on are tried sooner than nonsense. All alike if none stands out.
+    """
+    legal = prior_logits > -jnp.inf
+    num_legal = jnp.maximum(jnp.sum(legal, axis=-1, keepdims=True), 1)
+    logs = jnp.where(legal, jnp.log(jnp.minimum(jnp.exp(prior_logits), 0.01) + 1e-20), 0)
+    above = jnp.where(legal, jnp.maximum(logs - jnp.sum(logs, axis=-1, keepdims=True) / num_legal, 0), 0)
+    sum_above = jnp.sum(above, axis=-1, keepdims=True)
+    even = legal / num_legal
+    shaped = jnp.where(sum_above > 0, above / jnp.where(sum_above > 0, sum_above, 1), even)
+    return total * (even + shaped) / 2
+
+
+def shaped_dirichlet(keys: jax.Array, prior_logits: jax.Array, *, total: Number = 10.83) -> jax.Array:
+    """Draw Dirichlet noise with `shaped_alphas` over the legal actions: `[B, A]`, rows sum to 1, 0 where illegal."""
+    legal = prior_logits > -jnp.inf
+    return _dirichlet(keys, jnp.where(legal, shaped_alphas(prior_logits, total=total), 1), legal)
 
 
 def noisy_prior_logits(
@@ -44,13 +77,40 @@ def noisy_prior_logits(
     """
     if isinstance(dirichlet_fraction, int | float) and dirichlet_fraction == 0:
         return prior_logits
-    fraction = checks.per_row_number("dirichlet_fraction", dirichlet_fraction, keys.shape[0], low=0, high=1)[:, None]
-    legal = prior_logits > -jnp.inf
-    noise = dirichlet_on_legal(keys, dirichlet_alpha, legal)
+    noise = dirichlet_on_legal(keys, dirichlet_alpha, prior_logits > -jnp.inf)
+    return mixed_prior_logits(prior_logits, noise, dirichlet_fraction=dirichlet_fraction)
+
+
+def mixed_prior_logits(prior_logits: jax.Array, noise: jax.Array, *, dirichlet_fraction: Number) -> jax.Array:
+    """Return the logits of (1 - fraction) P + fraction noise `[B, A]`, -inf where illegal.
+
+    `noise [B, A]` is 0 where illegal and sums to 1, as `shaped_dirichlet`'s; the fraction is `[]` or `[B]`.
+    """
+    batch_size = prior_logits.shape[0]
+    fraction = checks.per_row_number("dirichlet_fraction", dirichlet_fraction, batch_size, low=0, high=1)[:, None]
     mixed = jnp.log((1 - fraction) * jnp.exp(prior_logits) + fraction * noise)
     floor = jnp.finfo(prior_logits.dtype).min / 4  # a legal action stays legal when its noisy prior rounds to 0
-    noisy = jnp.where(legal, jnp.maximum(mixed, floor), -jnp.inf)
+    noisy = jnp.where(prior_logits > -jnp.inf, jnp.maximum(mixed, floor), -jnp.inf)
     return jnp.where(fraction > 0, noisy, prior_logits)
+
+
+def tempered_prior_logits(prior_logits: jax.Array, temperature: Number) -> jax.Array:
+    """Return the logits of P^(1 / temperature), normalised `[B, A]`, -inf where illegal. Before the noise, if any.
+
+    `temperature` is `[]` or `[B]`. KataGo's self-play softens the root's prior by 1.25, falling to 1.1; lc0 softens the
+    prior of every node by 1.359, which is for the model to do.
+    """
+    inverse = 1 / checks.per_row_number("temperature", temperature, prior_logits.shape[0], low=1e-3)[:, None]
+    legal = prior_logits > -jnp.inf
+    return legal_log_softmax(jnp.where(legal, prior_logits, 0) * inverse, legal)
+
+
+def cooling(turn: jax.Array, *, early: Number, late: Number, halflife: Number) -> jax.Array:
+    """Return late + (early - late) / 2^(turn / halflife): a temperature that falls in the course of a game (KataGo).
+
+    KataGo's halflife is the side of the board, in moves: 0.75 to 0.15 for the move, 1.25 to 1.1 for the root's prior.
+    """
+    return late + (early - late) * 0.5 ** (turn / halflife)
 
 
 def with_prior(node: Node, *, rule: Callable[[Node], jax.Array], prior_logits: jax.Array) -> jax.Array:

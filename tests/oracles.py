@@ -38,16 +38,26 @@ class Edge:
     returns: list[float] = field(default_factory=list)
 
 
+@dataclass
+class Line:
+    """What one simulation did from a node on."""
+
+    value: float  # the return, view of the node's mover
+    moves: list[tuple[int, int]]  # (1 for the node's mover or -1 for the other, action), the node's own move first
+
+
 class Node:
     """One node: its state, what was known before any search, and its edges by action."""
 
-    def __init__(self, world: World, state: Any, depth: int = 0):
-        self.world, self.state, self.depth = world, state, depth
+    def __init__(self, world: World, state: Any, parent: "Node | None" = None):
+        self.world, self.state, self.parent = world, state, parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
         logits, self.raw_value, self.legal = world.evaluate(state)
         self.actions = [a for a in range(world.num_actions) if self.legal[a]]
         self.logits = log_softmax({a: logits[a] for a in self.actions})
         self.prior = {a: math.exp(logit) for a, logit in self.logits.items()}
         self.edges: dict[int, Edge] = {}
+        self.lines: list[Line] = []  # of every simulation that went on from here
         self.delicate = False  # a choice here hung on a difference that rounding could turn round
 
     @property
@@ -78,7 +88,7 @@ class Node:
 
     def expand(self, action: int) -> Edge:
         reward, discount, state = self.world.step(self.state, action)
-        edge = Edge(reward, discount, Node(self.world, state, self.depth + 1))
+        edge = Edge(reward, discount, type(self)(self.world, state, self))
         self.edges[action] = edge
         return edge
 
@@ -241,9 +251,11 @@ def considered_visits(num_considered: int, num_simulations: int) -> list[int]:
 # The search.
 
 
-def search(world: World, rule: Rule, num_simulations: int, max_depth: int | None = None) -> Node:
-    """Search from the world's root and return the root node."""
-    return run(Node(world, world.root), rule, num_simulations, max_depth)
+def search(
+    world: World, rule: Rule, num_simulations: int, max_depth: int | None = None, node_type: type[Node] = Node
+) -> Node:
+    """Search from the world's root and return the root node; `node_type` says what V and Q are."""
+    return run(node_type(world, world.root), rule, num_simulations, max_depth)
 
 
 def run(root: Node, rule: Rule, num_simulations: int, max_depth: int | None = None) -> Node:
@@ -253,22 +265,24 @@ def run(root: Node, rule: Rule, num_simulations: int, max_depth: int | None = No
     return root
 
 
-def visit(node: Node, rule: Rule, max_depth: int | None) -> float:
-    """Run one simulation at and below `node`; what comes back is the return in the view of its mover.
+def visit(node: Node, rule: Rule, max_depth: int | None) -> Line:
+    """Run one simulation at and below `node`; what comes back is the return in the view of its mover, and the moves.
 
     At a finished node or at the depth limit its raw value is the return again, and nothing changes there.
     """
     if node.finished or node.depth == max_depth:
-        return node.raw_value
+        return Line(node.raw_value, [])
     action = choose(node, rule.root_scores(node) if node.depth == 0 else rule.scores(node))
     if action in node.edges:
         edge = node.edges[action]
         below = visit(edge.child, rule, max_depth)
     else:
         edge = node.expand(action)
-        below = edge.child.raw_value
-    edge.returns.append(edge.reward + edge.discount * below)
-    return edge.returns[-1]
+        below = Line(edge.child.raw_value, [])
+    edge.returns.append(edge.reward + edge.discount * below.value)
+    turn = -1 if edge.discount < 0 else 1
+    node.lines.append(Line(edge.returns[-1], [(1, action), *((turn * who, move) for who, move in below.moves)]))
+    return node.lines[-1]
 
 
 def choose(node: Node, scores: dict[int, float]) -> int:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxmcts.model import Number
 from jaxmcts.qvalue import completed_q, rescale
-from jaxmcts.rules.pick import pick
+from jaxmcts.rules.pick import best, pick
 from jaxmcts.tree import Node, legal_log_softmax
 
 
@@ -35,7 +35,7 @@ def interior_scores(node: Node, **constants: Number) -> jax.Array:
 
 def gumbel_interior(node: Node, **constants: Number) -> jax.Array:
     """Select the edge that is furthest behind the improved policy."""
-    return pick(interior_scores(node, **constants), node.prior, node.legal_action_mask)
+    return best(node, interior_scores(node, **constants))
 
 
 def root_scores(node: Node, *, gumbel: jax.Array, **constants: Number) -> jax.Array:

@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxmcts.tree import Node
+
 
 def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     """Return the allowed action of the highest score; ties go to the higher prior, then to the lower index.
@@ -20,6 +22,11 @@ def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     countdown = jnp.arange(num_actions, 0, -1, dtype=scores.dtype)
     first = _maximum(jnp.where(best, countdown + num_actions, jnp.where(allowed, countdown, num_actions)))
     return jnp.where(first > num_actions, 2 * num_actions - first, num_actions - first).astype(jnp.int32)
+
+
+def best(node: Node, scores: jax.Array) -> jax.Array:
+    """Return the legal action of the highest score `[A]`, ties as in `pick`."""
+    return pick(scores, node.prior, node.legal_action_mask)
 
 
 def _maximum(x: jax.Array) -> jax.Array:

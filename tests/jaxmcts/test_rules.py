@@ -17,34 +17,9 @@ from jaxmcts import halving, qvalue, readout
 from jaxmcts.rules import gumbel, pick, puct, uct
 from jaxmcts.tree import Node, legal_log_softmax
 from tests import worlds
+from tests.jaxmcts.nodes import F1, FRESH, PRIOR, close, make_node
 
-
-def make_node(prior, visits, q, *, value=0.0, raw_value=0.0, legal=None) -> Node:
-    """Build a record by hand; `prior` is given over the legal edges and 0 elsewhere."""
-    prior = jnp.asarray(prior, jnp.float32)
-    visits = jnp.asarray(visits, jnp.int32)
-    legal = jnp.ones_like(prior, dtype=bool) if legal is None else jnp.asarray(legal)
-    return Node(
-        prior=prior,
-        prior_logits=jnp.where(legal, jnp.log(jnp.where(legal, prior, 1)), -jnp.inf),
-        visits=visits,
-        q=jnp.asarray(q, jnp.float32),
-        legal_action_mask=legal,
-        total_visits=1 + jnp.sum(visits),
-        value=jnp.float32(value),
-        raw_value=jnp.float32(raw_value),
-        depth=jnp.int32(0),
-    )
-
-
-PRIOR = [0.50, 0.25, 0.15, 0.10]
-F1 = make_node(PRIOR, [10, 4, 1, 0], [0.4, 0.6, -0.5, 0.0], value=0.38125, raw_value=0.2)
-FRESH = make_node(PRIOR, [0, 0, 0, 0], [0.0] * 4, value=0.2, raw_value=0.2)  # F1 before its first visit
 PLAIN_C = {"c_init": 1.25, "c_base": 1e30}  # C(s) = 1.25: the logarithm vanishes
-
-
-def close(got, want, atol=1e-5):
-    np.testing.assert_allclose(np.asarray(got), want, atol=atol, rtol=0)
 
 
 # PUCT

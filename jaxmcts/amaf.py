@@ -1,0 +1,151 @@
+"""All moves as first: statistics of an action wherever the mover plays it later in a simulation (RAVE and GRAVE).
+
+    Q'(a) = (1 - beta) Q(a) + beta Q~(a)
+
+Q~(a) is the mean return, at s, of the simulations in which the player to move at s played a at s or at any later turn;
+n~(a) counts them. beta falls from 1 towards 0 as the edge's own visits grow, so Q~ stands in for Q while that is young.
+It only means something where an action is the same move at any depth (a stone on a point), for one player or two whose
+gains are each other's losses. The moves of a simulation are those inside the tree: it suits searches that evaluate
+leaves by a network; moves of random rollouts are not seen.
+
+    tree = jaxmcts.search(..., select=Partial(amaf.rave), root_select=Partial(amaf.rave),
+                          backup=amaf.amaf_backup, rule_state=amaf.no_amaf(B, capacity, A))
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from jaxmcts.backup import Update, mean_backup
+from jaxmcts.model import Number, PyTree
+from jaxmcts.qvalue import Fpu, complete, fpu_zero
+from jaxmcts.rules.pick import best
+from jaxmcts.tree import ROOT, Edge, Node, Tree, read, read_node, read_scalars
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Amaf:
+    """Statistics of one node: row 0 of the moves of the player to move there, row 1 of the other's."""
+
+    visits: jax.Array  # [2, A] int32, simulations through the node in which that player played the action
+    sums: jax.Array  # [2, A] their returns at the node, in that player's view
+    played: jax.Array  # [2, A] bool, what was played from the node on in the last simulation through it
+
+
+def no_amaf(batch_size: int, capacity: int, num_actions: int) -> Amaf:
+    """Return the `rule_state` of trees without simulations, arrays `[B, capacity, 2, A]`."""
+    shape = (batch_size, capacity, 2, num_actions)
+    return Amaf(
+        visits=jnp.zeros(shape, jnp.int32), sums=jnp.zeros(shape, jnp.result_type(float)), played=jnp.zeros(shape, bool)
+    )
+
+
+def amaf_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
+    """Average returns, and credit them to every action played from the parent on, once a simulation.
+
+    The child says what was played below it: a new node nothing yet, any other what this simulation has just written
+    there. Do not continue a tree with a smaller `max_depth`, where a node with an older entry would be the last.
+    """
+    update, returns = mean_backup(parent, edge, child, value)
+    below = _kept(child.rule_state).played
+    below = jnp.where(edge.discount < 0, below[::-1], below)  # the other player's view
+    played = below.at[0, edge.action].set(True)
+    gains = jnp.stack([returns, -returns])[:, None]
+    amaf = Amaf(
+        visits=parent.rule_state.visits + played,
+        sums=parent.rule_state.sums + jnp.where(played, gains, 0),
+        played=played,
+    )
+    return dataclasses.replace(update, rule_state=amaf), returns
+
+
+def beta_by_hand(node: Node, amaf_visits: jax.Array, *, k: Number = 1000.0) -> jax.Array:
+    """Return sqrt(k / (3 N(s) + k)) `[A]`: alike for all edges, 1/2 at N(s) = k (Gelly and Silver 2011)."""
+    beta = jnp.sqrt(k / (3 * node.total_visits + k))
+    return jnp.where(amaf_visits > 0, beta, 0)
+
+
+def beta_by_edge(node: Node, amaf_visits: jax.Array, *, k: Number = 1000.0) -> jax.Array:
+    """Return sqrt(k / (3 N(a) + k)) `[A]`, the schedule of several programs: by the visits of the edge."""
+    return jnp.where(amaf_visits > 0, jnp.sqrt(k / (3 * node.visits + k)), 0)
+
+
+def beta_by_bias(node: Node, amaf_visits: jax.Array, *, bias: Number = 0.01) -> jax.Array:
+    """Return n~ / (N + n~ + bias N n~) `[A]`.
+
+    The least mean squared error if Q~ is off by b, `bias` = 4 b^2 (Silver 2009); GRAVE uses it with 1e-5.
+    """
+    total = node.visits + amaf_visits + bias * node.visits * amaf_visits
+    return jnp.where(amaf_visits > 0, amaf_visits / jnp.where(amaf_visits > 0, total, 1), 0)
+
+
+Beta = Callable[[Node, jax.Array], jax.Array]
+
+
+def mixed_q(node: Node, amaf_visits: jax.Array, amaf_sums: jax.Array, *, beta: Beta, fpu: Fpu) -> jax.Array:
+    """Return (1 - beta) Q + beta Q~ `[A]`; where there is no Q~ it is Q, where there is no Q it is `fpu`."""
+    weight = beta(node, amaf_visits)
+    return (1 - weight) * complete(node, fpu(node)) + weight * amaf_sums / jnp.maximum(amaf_visits, 1)
+
+
+def rave(node: Node, *, beta: Beta = beta_by_hand, c: Number = 0.0, fpu: Fpu = fpu_zero) -> jax.Array:
+    """Select the highest Q' + c sqrt(ln N(s) / N(a)) by the node's own statistics (Gelly and Silver 2007).
+
+    `c` is 0 in the programs that won with it: Q~ explores enough. An unvisited edge gets the bonus of one visit.
+    """
+    own = _kept(node.rule_state)
+    q = mixed_q(node, own.visits[0], own.sums[0], beta=beta, fpu=fpu)
+    log_visits = jnp.log(node.total_visits.astype(node.q.dtype))
+    return best(node, q + c * jnp.sqrt(log_visits / jnp.maximum(node.visits, 1)))
+
+
+def grave(
+    key: jax.Array,
+    tree: Tree,
+    index: jax.Array,
+    *,
+    least_visits: Number = 100,
+    bias: Number = 1e-5,
+    fpu: Fpu = fpu_zero,
+) -> jax.Array:
+    """Select the highest Q' by the statistics of the nearest node on the way up with more than `least_visits`.
+
+    The root's if none has (Cazenave 2015); the defaults are Ludii's. `least_visits` 0 is RAVE. It looks at its
+    ancestors, so it is `Live(grave)` and costs depth squared.
+    """
+    del key
+    node, row = read_node(tree, index), _reference(tree, index, least_visits)
+    kept = _kept(tree.rule_state)
+    visits, sums = read(kept.visits, *row), read(kept.sums, *row)
+
+    def beta(node: Node, amaf_visits: jax.Array) -> jax.Array:
+        return beta_by_bias(node, amaf_visits, bias=bias)
+
+    return best(node, mixed_q(node, visits, sums, beta=beta, fpu=fpu))
+
+
+def _kept(rule_state: PyTree) -> Amaf:
+    if not isinstance(rule_state, Amaf):
+        raise TypeError(
+            f"`rule_state` is a {type(rule_state).__name__}, expected an `Amaf`: search with `backup=amaf_backup` and "
+            "`rule_state=no_amaf(B, capacity, A)`."
+        )
+    return rule_state
+
+
+def _reference(tree: Tree, index: jax.Array, least_visits: Number) -> tuple[jax.Array, jax.Array]:
+    """Return the node whose statistics count at node `index`, and which of its two rows is that of its mover."""
+
+    def is_young(place: tuple[jax.Array, jax.Array]) -> jax.Array:
+        slot, _ = place
+        return (slot != ROOT) & (read_scalars(tree, slot).total_visits <= least_visits)
+
+    def climb(place: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        slot, row = place
+        scalars = read_scalars(tree, slot)
+        return scalars.parent, jnp.where(scalars.discount < 0, 1 - row, row)
+
+    return jax.lax.while_loop(is_young, climb, (index, index * 0))
