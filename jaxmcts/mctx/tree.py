@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jaxmcts.tree
 from jaxmcts.mctx.record import Record
 from jaxmcts.model import PyTree
-from jaxmcts.tree import NO_CHILD, ROOT, Node
+from jaxmcts.tree import NO_CHILD, ROOT, Node, read_node
 
 T = TypeVar("T")
 
@@ -95,71 +95,71 @@ class Row(Tree[T]):
     that node alone. Passed through a JAX transformation it becomes a `Tree`.
     """
 
-    def __init__(self, tree: jaxmcts.tree.Tree, root_invalid_actions: jax.Array, extra_data: T, *, cut: bool) -> None:
-        """`tree` has no batch axis, and holds the model's own logits as `extras`.
+    def __init__(self, source: jaxmcts.tree.Tree, root_invalid_actions: jax.Array, extra_data: T, *, cut: bool) -> None:
+        """`source` has no batch axis, and holds the model's own logits as `extras`.
 
         `cut` says that descents may stop at the depth limit: visits of a node there are on the edge into it alone.
         """
-        vars(self).update(_tree=tree, _cut=cut, root_invalid_actions=root_invalid_actions, extra_data=extra_data)
+        vars(self).update(source=source, _cut=cut, root_invalid_actions=root_invalid_actions, extra_data=extra_data)
 
-    _tree: jaxmcts.tree.Tree
+    source: jaxmcts.tree.Tree
     _cut: bool
 
     @property
     def node_visits(self) -> jax.Array:
-        visits = self._tree.total_visits
+        visits = self.source.total_visits
         if not self._cut:
             return visits
-        into = self._tree.visits[self._tree.parent, self._tree.action]
+        into = self.source.visits[self.source.parent, self.source.action]
         return jnp.where(self._is_child, into, visits)
 
     @property
     def raw_values(self) -> jax.Array:
-        return self._tree.raw_value
+        return self.source.raw_value
 
     @property
     def node_values(self) -> jax.Array:
-        return self._tree.value
+        return self.source.value
 
     @property
     def parents(self) -> jax.Array:
-        return jnp.where(self._is_child, self._tree.parent, self.NO_PARENT)
+        return jnp.where(self._is_child, self.source.parent, self.NO_PARENT)
 
     @property
     def action_from_parent(self) -> jax.Array:
-        return jnp.where(self._is_child, self._tree.action, self.NO_PARENT)
+        return jnp.where(self._is_child, self.source.action, self.NO_PARENT)
 
     @property
     def children_index(self) -> jax.Array:
-        return jnp.where(self._has_child, self._tree.child, self.UNVISITED)
+        return jnp.where(self._has_child, self.source.child, self.UNVISITED)
 
     @property
     def children_prior_logits(self) -> jax.Array:
-        return self._tree.extras
+        return self.source.extras
 
     @property
     def children_visits(self) -> jax.Array:
-        return self._tree.visits
+        return self.source.visits
 
     @property
     def children_rewards(self) -> jax.Array:
-        return self._of_children(self._tree.reward)
+        return self._of_children(self.source.reward)
 
     @property
     def children_discounts(self) -> jax.Array:
-        return self._of_children(self._tree.discount)
+        return self._of_children(self.source.discount)
 
     @property
     def children_values(self) -> jax.Array:
-        return self._of_children(self._tree.value)
+        return self._of_children(self.source.value)
 
     @property
     def embeddings(self) -> PyTree:
-        embedding, _ = self._tree.state
+        embedding, _ = self.source.state
         return embedding
 
     def qvalues(self, indices: Any) -> jax.Array:
-        return self._tree.q[indices]
+        return self.source.q[indices]
 
     def replace(self, **changes: Any) -> Any:
         return self.whole().replace(**changes)
@@ -170,15 +170,15 @@ class Row(Tree[T]):
 
     @property
     def _is_child(self) -> jax.Array:
-        visits = self._tree.total_visits
+        visits = self.source.total_visits
         return (visits > 0) & (jnp.arange(visits.shape[0]) != ROOT)
 
     @property
     def _has_child(self) -> jax.Array:
-        return self._tree.child > NO_CHILD
+        return self.source.child > NO_CHILD
 
     def _of_children(self, numbers: jax.Array) -> jax.Array:
-        return jnp.where(self._has_child, numbers[self._tree.child], 0)
+        return jnp.where(self._has_child, numbers[self.source.child], 0)
 
 
 def _unflatten(_: None, fields: Any) -> Any:
@@ -205,8 +205,11 @@ class Rows:
 def node_of(tree: Tree, index: Any) -> Node:
     """Read a node of a tree without batch axis as the record that our rules see; all actions are legal.
 
-    Its depth is not known here and reads 0.
+    The depth of a node is known of a `Row` alone, else it reads 0. (Descents do not go on from the nodes whose visits a
+    row stores elsewhere.)
     """
+    if isinstance(tree, Row):
+        return read_node(tree.source, index)
     logits = tree.children_prior_logits[index]
     return Node(
         prior=jax.nn.softmax(logits),
