@@ -4,8 +4,8 @@ The numbers are from float64 arithmetic, printed to six digits; float32 must mat
 """
 
 import dataclasses
-import functools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -100,11 +100,11 @@ def test_alphazero_scores_equal_twice_the_constant_on_raw_values():
         (qvalue.fpu_lose, -1.0),
         (qvalue.fpu_zero, 0.0),
         (qvalue.fpu_win, 1.0),
-        (functools.partial(qvalue.fpu_constant, value=0.7), 0.7),
+        (partial(qvalue.fpu_constant, value=0.7), 0.7),
         (qvalue.fpu_parent, 0.381250),
-        (functools.partial(qvalue.fpu_reduction, k=0.2), 0.191513),
-        (functools.partial(qvalue.fpu_reduction, k=0.25), 0.144079),
-        (functools.partial(qvalue.fpu_reduction, k=0.33), 0.068185),
+        (partial(qvalue.fpu_reduction, k=0.2), 0.191513),
+        (partial(qvalue.fpu_reduction, k=0.25), 0.144079),
+        (partial(qvalue.fpu_reduction, k=0.33), 0.068185),
     ],
 )
 def test_first_play_urgency(fpu, wanted):
@@ -138,8 +138,8 @@ def test_an_illegal_edge_is_not_selected_though_it_scores_best():
     ("rule", "wanted"),
     [
         (puct.alphazero, 1),
-        (functools.partial(puct.alphazero, c_init=0.0), 1),
-        (functools.partial(puct.alphazero, fpu=qvalue.fpu_win), 3),
+        (partial(puct.alphazero, c_init=0.0), 1),
+        (partial(puct.alphazero, fpu=qvalue.fpu_win), 3),
         (uct.uct, 3),
         (gumbel.gumbel_interior, 1),
     ],
@@ -340,7 +340,7 @@ def test_pick_where_the_compiler_rounds_a_score_twice():
     comparison with it: no score equals the maximum then."""
     prior = [0.23960675, 0.06610589, 0.15094788, 0.30300745, 0.10617332, 0.1341587]
 
-    @functools.partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+    @partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
     def choose(node):
         scores = by_parent_and_siblings(node) + puct.exploration_bonus(node, 1.25)
         return pick(scores, node.prior, node.legal_action_mask)
