@@ -9,7 +9,7 @@ import functools
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,6 +47,12 @@ def tables() -> worlds.Tables:
         for row in range(NUM_WORLDS)
     ]
     return jax.tree.map(jnp.asarray, worlds.stack(drawn))
+
+
+def cases(names: Iterable[str], *, fast: set[str]) -> list[Any]:
+    """Mark those that are not fast; each compiles a search of mctx too."""
+    assert fast <= set(names)
+    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def root_of(params: worlds.Tables) -> Any:
@@ -206,12 +212,12 @@ def muzero_outputs(case: str) -> tuple[Any, Any]:
     return both(functools.partial(policy, name="muzero_policy", case=MUZERO[case]), tables(), jax.random.key(3))
 
 
-@pytest.mark.parametrize("case", MUZERO)
+@pytest.mark.parametrize("case", cases(MUZERO, fast={"min_max", "own qtransform"}))
 def test_muzero_policy(case):
     assert_same(*muzero_outputs(case))
 
 
-@pytest.mark.parametrize("case", GUMBEL)
+@pytest.mark.parametrize("case", cases(GUMBEL, fast={"constants"}))
 def test_gumbel_muzero_policy(case):
     program = functools.partial(policy, name="gumbel_muzero_policy", case=GUMBEL[case])
     assert_same(*both(program, tables(), jax.random.PRNGKey(4)))
@@ -275,6 +281,7 @@ def test_search_with_own_selection_functions():
     assert_same_tree(*both(program, tables(), jax.random.key(5)))
 
 
+@pytest.mark.slow
 def test_search_with_own_root_and_known_interior():
     """Gumbel's root called from a function of the caller's, on a subclass of mctx's extra data; PUCT below."""
 
@@ -362,9 +369,10 @@ def mctx_test(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-@pytest.mark.parametrize(
-    "name", ["muzero_tree", "muzero_qtransform_tree", "gumbel_muzero_tree", "gumbel_muzero_reward_tree"]
-)
+GOLDEN_TREES = ["muzero_tree", "muzero_qtransform_tree", "gumbel_muzero_tree", "gumbel_muzero_reward_tree"]
+
+
+@pytest.mark.parametrize("name", cases(GOLDEN_TREES, fast={"muzero_qtransform_tree"}))
 def test_golden_trees_of_mctx(name, monkeypatch, old_random_bits):
     module = mctx_test("tree_test", monkeypatch)
     jax.config.update("jax_threefry_partitionable", False)
@@ -373,9 +381,10 @@ def test_golden_trees_of_mctx(name, monkeypatch, old_random_bits):
     chex.assert_trees_all_close(data["tree"], got, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "name", ["muzero_policy", "gumbel_muzero_policy", "gumbel_muzero_policy_without_invalid_actions"]
-)
+POLICY_TESTS = ["muzero_policy", "gumbel_muzero_policy", "gumbel_muzero_policy_without_invalid_actions"]
+
+
+@pytest.mark.parametrize("name", cases(POLICY_TESTS, fast={"gumbel_muzero_policy"}))
 def test_policy_tests_of_mctx(name, monkeypatch):
     """They run uncompiled, with an empty embedding and a model that takes its rewards by closure."""
     getattr(mctx_test("policies_test", monkeypatch).PoliciesTest(), f"test_{name}")()
@@ -455,6 +464,7 @@ def learn(module: Any, key: jax.Array) -> Any:
     return jax.lax.scan(iteration, params, jax.random.split(keys[0], length))
 
 
+@pytest.mark.slow
 def test_learning_through_a_learned_model():
     got, want = both(learn, jax.random.key(6))
     (params, (actions, weights)), (their_params, (their_actions, their_weights)) = got, want
