@@ -138,13 +138,13 @@ def evaluation(
     return given
 
 
-def transition(given: Transition, batch_size: int) -> Transition:
+def transition(given: Transition, batch_size: int, *, name: str = "step") -> Transition:
     """Demand `reward [B]` and `discount [B]`."""
     if not isinstance(given, Transition):
-        raise TypeError(f"`step` gave a {type(given).__name__}, expected a `jaxmcts.Transition` and pending.")
+        raise TypeError(f"`{name}` gave a {type(given).__name__}, expected a `jaxmcts.Transition` and pending.")
     given = Transition(reward=jnp.asarray(given.reward), discount=jnp.asarray(given.discount))
-    _per_row("step", "reward", given.reward, batch_size)
-    _per_row("step", "discount", given.discount, batch_size)
+    _per_row(name, "reward", given.reward, batch_size)
+    _per_row(name, "discount", given.discount, batch_size)
     return given
 
 

@@ -71,7 +71,7 @@ def visited_mass(node: Node) -> jax.Array:
     return jnp.sum(jnp.where(node.visits > 0, node.prior, 0))
 
 
-def complete(node: Node, unvisited: jax.Array) -> jax.Array:
+def complete(node: Node, unvisited: Number) -> jax.Array:
     """Return q `[A]` with the value `unvisited` (raw units) where an edge has no visits."""
     return jnp.where(node.visits > 0, node.q, unvisited)
 
@@ -151,11 +151,11 @@ def completed_q(node: Node) -> jax.Array:
     return complete(node, mixed_value(node))
 
 
-def rescale(q: jax.Array) -> jax.Array:
-    """Map completed q `[A]` to [0, 1] by its own smallest and largest entry.
+def rescale(q: jax.Array, epsilon: Number = 1e-8) -> jax.Array:
+    """Map completed q `[A]` to [0, 1] by its own smallest and largest entry, at least `epsilon` apart.
 
     An illegal edge is never visited, so it holds the mixed value: the range covers the q of the visited edges and,
     if any edge is unvisited, the mixed value. mctx computes the same, and visits agree with it.
     """
     low, high = jnp.min(q), jnp.max(q)
-    return (q - low) / jnp.maximum(high - low, 1e-8)
+    return (q - low) / jnp.maximum(high - low, epsilon)

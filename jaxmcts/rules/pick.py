@@ -5,6 +5,8 @@ import jax.numpy as jnp
 
 from jaxmcts.tree import Node
 
+_ROUNDING = 1e-5  # relative, of scores of ordinary size
+
 
 def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     """Return the allowed action of the highest score; ties go to the higher prior, then to the lower index.
@@ -15,13 +17,18 @@ def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     num_actions = scores.shape[0]
     low = jnp.finfo(scores.dtype).min
     ranked = jnp.where(allowed, jnp.where(scores > low, scores, low), -jnp.inf)
-    ranked_prior = jnp.where(allowed & (ranked == _maximum(ranked)), prior, -1)
-    best = allowed & (ranked_prior == _maximum(ranked_prior))
-    # Floats, for their maximum is vectorised and that of integers is not. Should a compiler round the two sides of a
-    # comparison differently, nothing is best: then the first allowed action is taken, never one that is not allowed.
+    top = _maximum(ranked)
+    tied = allowed & (ranked == top)
+    ranked_prior = jnp.where(tied, prior, -1)
+    best = tied & (ranked_prior == _maximum(ranked_prior))
+    # A compiler may compute a score twice and round it differently for the maximum (a fused multiply-add). Then nothing
+    # is best, and the first action that is within rounding of the maximum is taken; never one that is not allowed.
+    near = ranked >= top - _ROUNDING * jnp.maximum(jnp.abs(top), 1)
+    # Floats, for their maximum is vectorised and that of integers is not.
     countdown = jnp.arange(num_actions, 0, -1, dtype=scores.dtype)
-    first = _maximum(jnp.where(best, countdown + num_actions, jnp.where(allowed, countdown, num_actions)))
-    return jnp.where(first > num_actions, 2 * num_actions - first, num_actions - first).astype(jnp.int32)
+    tier = jnp.where(best, 2 * num_actions, jnp.where(near, num_actions, 0))
+    first = _maximum(jnp.where(allowed, countdown + tier, num_actions)).astype(jnp.int32)
+    return num_actions - 1 - jax.lax.rem(first - 1, jnp.int32(num_actions))
 
 
 def best(node: Node, scores: jax.Array) -> jax.Array:

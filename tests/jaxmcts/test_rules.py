@@ -14,10 +14,12 @@ import pytest
 
 import jaxmcts
 from jaxmcts import halving, qvalue, readout
+from jaxmcts.mctx.qtransforms import by_parent_and_siblings
 from jaxmcts.rules import gumbel, pick, puct, uct
 from jaxmcts.tree import Node, legal_log_softmax
 from tests import worlds
 from tests.jaxmcts.nodes import F1, FRESH, PRIOR, close, make_node
+from tests.jaxmcts.searching import QUICK_TO_COMPILE
 
 PLAIN_C = {"c_init": 1.25, "c_base": 1e30}  # C(s) = 1.25: the logarithm vanishes
 
@@ -306,6 +308,21 @@ def test_pick_of_strange_scores():
     assert int(pick(jnp.array([-jnp.inf, -jnp.inf, 0.0]), prior, jnp.array([True, True, False]))) == 1
     assert int(pick(jnp.array([jnp.inf, 0.0, 0.0]), prior, everything)) == 0
     assert int(pick(jnp.array([1.0, 0.0, 0.0]), prior, jnp.zeros(3, dtype=bool))) == 0
+
+
+def test_pick_where_the_compiler_rounds_a_score_twice():
+    """The product that `by_parent_and_siblings` ends in is fused with the addition for the maximum, but not for the
+    comparison with it: no score equals the maximum then."""
+    prior = [0.23960675, 0.06610589, 0.15094788, 0.30300745, 0.10617332, 0.1341587]
+
+    @partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
+    def choose(node):
+        scores = by_parent_and_siblings(node) + puct.exploration_bonus(node, 1.25)
+        return pick(scores, node.prior, node.legal_action_mask)
+
+    for value in np.linspace(0.1, 0.2, 100):
+        node = make_node(prior, [0, 0, 0, 4, 0, 0], [0.0, 0.0, 0.0, 0.33785066, 0.0, 0.0], value=value)
+        assert int(choose(node)) == 3
 
 
 # Logits and masks
