@@ -73,7 +73,8 @@ def connect_four_long() -> Config:
 def hex_7x7() -> Config:
     """Hex on 7 x 7: `python -m train hex_7x7`.
 
-    Takes about @H7MIN@ minutes on 2 CPU cores. Expected at the end: @H7@.
+    Takes about 12 minutes on 2 CPU cores. Expected at the end: 99 % or more against UCT with 100 rollouts a move
+    (measured with seed 0: all of 512 games, 95 % interval 99.3 to 100 %).
     """
     return Config(
         game="hex(size=7)",
