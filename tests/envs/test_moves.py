@@ -48,13 +48,13 @@ class Boardless(envs.TicTacToe):
         (Listed(), {0: "Rock", 1: "2", 2: "2", 8: "8"}),
         (Alone(), {0: "0", 2: "2"}),
     ],
-    ids=repr,
+    ids=lambda value: getattr(value, "name", ""),
 )
 def test_moves_are_called_by_where_they_lie(env: Any, names: dict[int, str]) -> None:
     assert {action: envs.move_name(env, action) for action in names} == names
 
 
-@pytest.mark.parametrize("env", [TTT, C4, HEX, envs.Hex(3), TimeLimit(C4, 5), Alone()], ids=repr)
+@pytest.mark.parametrize("env", [TTT, C4, HEX, envs.Hex(3), TimeLimit(C4, 5), Alone()], ids=lambda env: env.name)
 def test_names_read_back_and_so_do_numbers(env: Any) -> None:
     for action in range(env.num_actions):
         name = envs.move_name(env, action)
