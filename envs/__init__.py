@@ -80,7 +80,7 @@ def _parse(name: Any) -> tuple[str, dict[str, Any]]:
             raise ValueError("an option has no name")
         if len(options) < len(call.keywords):  # type: ignore[attr-defined]
             raise ValueError("an option is given twice")
-    except (AttributeError, SyntaxError, ValueError) as error:
+    except (AttributeError, MemoryError, RecursionError, SyntaxError, ValueError) as error:
         raise ValueError(
             f"The options in {name!r} cannot be read: write each once, as in 'connect_four(rows=5, columns=6)'."
         ) from error

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.base import is_finished
-from envs.moves import num_on_board
+from envs.moves import check_names
 
 PyTree = Any
 
@@ -99,7 +99,7 @@ def _signatures(env: Any, key: jax.Array) -> Iterator[str]:
     yield from _state_types(state, env.num_players)
     yield from _unlike("`step`", after, "`init`", state)
     try:
-        num_on_board(env)
+        check_names(env)
     except ValueError as error:
         yield str(error)
     if (mask.shape, mask.dtype) != ((env.num_actions,), jnp.bool_):

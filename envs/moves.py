@@ -21,11 +21,30 @@ class ActionLayout:
     on: Literal["cells", "columns"] | None = None
     others: tuple[str, ...] = ()  # names of those that follow, in order; where these end, numbers go on
 
+    def __post_init__(self) -> None:
+        if self.on not in ("cells", "columns", None):
+            raise ValueError(f"`on` is {self.on!r}, expected 'cells', 'columns' or None.")
+        named = isinstance(self.others, tuple) and all(isinstance(name, str) for name in self.others)
+        if not named or any(name.strip() != name or not name for name in self.others):
+            raise ValueError(f"`others` is {self.others!r}, expected a tuple of names, each without spaces around it.")
+
 
 def layout_of(env: Any) -> ActionLayout:
     """Give the layout that a game declares, else that of a plain list of actions."""
-    layout: ActionLayout = getattr(env, "action_layout", ActionLayout())
+    layout = getattr(env, "action_layout", ActionLayout())
+    if not isinstance(layout, ActionLayout):
+        raise ValueError(f"`action_layout` of {env.name!r} is {layout!r}, expected an `envs.ActionLayout`.")
     return layout
+
+
+def check_names(env: Any) -> None:
+    """Raise `ValueError` unless each action's name is its alone, and none is left over."""
+    names = [move_name(env, action).lower() for action in range(env.num_actions)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"`action_layout` of {env.name!r} gives several actions the name {', '.join(twice)}.")
+    left = len(layout_of(env).others) + num_on_board(env) - env.num_actions
+    if left > 0:
+        raise ValueError(f"`action_layout` of {env.name!r} has {left} names more than there are actions.")
 
 
 def num_on_board(env: Any) -> int:

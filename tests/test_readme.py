@@ -89,7 +89,10 @@ def test_readme_shows_the_library() -> None:
     assert python_blocks(), "README.md has no ```python block"
 
 
-def test_python_blocks_run_and_print_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_blocks_run_and_print_what_is_shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # they leave runs where they are run
     shown = [block for block in fenced_blocks(README) if not block.info]
     namespace: dict[str, Any] = {}
     for block in python_blocks():

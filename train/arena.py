@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         Config(match_games=given.games, seed=given.seed, arena_opening_plies=given.opening_plies)  # checks them
         print(_answer(given))
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -26,7 +26,10 @@ def answer(agent: "Agent", moves: Sequence[str]) -> str:
     from envs.render import MARKS
 
     state = _after(agent.env, moves)
-    board = envs.to_text(agent.env, state)
+    try:
+        board = envs.to_text(agent.env, state)
+    except ValueError:  # a game without a board that can be drawn
+        board = "game over" if is_finished(state) else f"{MARKS[int(state.to_play)]} to play"
     if is_finished(state):
         return board
     action, output = agent(state)
@@ -34,7 +37,8 @@ def answer(agent: "Agent", moves: Sequence[str]) -> str:
     return (
         f"{board}\n\nThe agent plays {envs.move_name(agent.env, int(action))}. "
         f"It values the position at {output.value:+.2f} for {mover} ({sign}).\n"
-        f"The search weighs the moves: {_weighed(agent.env, output.action_weights.tolist())}"
+        f"The search weighs the moves: {_weighed(agent.env, output.action_weights.tolist())}\n"
+        "(The move is the best of those tried most, which need not weigh most.)"
     )
 
 
@@ -89,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         print(answer(load_agent(given.run), given.moves))
-    except (ValueError, CheckpointError) as error:
+    except (OSError, ValueError, CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -21,11 +21,12 @@ from orbax.checkpoint import v1 as ocp
 
 MANIFEST = "manifest.json"
 FORMAT = 2  # of the manifest and of what runs write into it; 1 had no checksum
-_PART, _OLD = "new.part", "old.part"  # a checkpoint that is being written, and one that is being replaced
+_PART = "new.part"  # a checkpoint that is being written
+_OLD = ".old"  # behind the name of one that is being replaced
 
 
 class CheckpointError(Exception):
-    """No checkpoint can be used; the message says of each one why."""
+    """A checkpoint, or each of several, cannot be used; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,9 +70,8 @@ def save(
     A checkpoint of the same step is replaced once the new one is complete. With `keep`, only so many of the newest
     stay, and none of a later step; they are removed then.
     """
-    path, part, old = (folder.resolve() / name for name in (f"{step:06d}", _PART, _OLD))
-    for leftover in (part, old):  # of a process that was killed
-        shutil.rmtree(leftover, ignore_errors=True)
+    path, part, old = (folder.resolve() / name for name in (f"{step:06d}", _PART, f"{step:06d}{_OLD}"))
+    recover(folder)
     ocp.save(part / "arrays", tree)
     leaves = _hashes(tree)
     manifest = Manifest(step=step, digest=_digest(leaves), notes=dict(notes or {}), leaves=leaves)
@@ -85,6 +85,17 @@ def save(
         stay = {step, *older[: keep - 1]}
         remove(folder, lambda number: number not in stay)
     return path
+
+
+def recover(folder: Path) -> None:
+    """Clear up after a process that was killed in a `save`: for the only one that writes to `folder`."""
+    shutil.rmtree(folder.resolve() / _PART, ignore_errors=True)
+    for old in folder.resolve().glob(f"*{_OLD}"):
+        path = old.with_suffix("")
+        if path.exists():
+            shutil.rmtree(old)
+        else:  # the new one had not taken its place yet
+            old.rename(path)
 
 
 def load(folder: Path, template: Any, report: Callable[[str], None] = print) -> tuple[int, Any]:
@@ -127,7 +138,7 @@ def load_step(folder: Path, step: int, template: Any) -> Any:
 def read_manifest(folder: Path, step: int) -> Manifest:
     """Read what is known of a checkpoint. Raises `CheckpointError` if it has no manifest, or a broken one."""
     path = folder / f"{step:06d}" / MANIFEST
-    if not path.exists():
+    if not path.is_file():
         raise CheckpointError("it was never finished, or its manifest is lost")
     manifest = Manifest.from_text(path.read_text(errors="replace"))
     if manifest.step != step:
@@ -168,7 +179,7 @@ class Saved(Mapping[int, Any]):
 
 def _paths(folder: Path) -> list[Path]:
     """List the folders of checkpoints, the newest first."""
-    found = (path for path in folder.resolve().glob("*") if path.name.isdigit())
+    found = (path for path in folder.resolve().glob("*") if path.name.isascii() and path.name.isdecimal())
     return sorted(found, key=lambda path: int(path.name), reverse=True)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 _LARGEST = 2**31 - 2  # of what is counted: one more still is an integer of the device, which has 32 bits
 _SEEDS = 2**32  # that differ: `jax.random.key` looks at no more bits
+_SMALLEST = 1e-6  # that a step, a norm or an alpha can be and still do something
 _INFINITE = 2.0**128  # from here on in the device's numbers
 
 
@@ -39,7 +40,7 @@ class Config:
     num_simulations: int = 16  # >= 1: search per move of self-play; more gives better targets, fewer positions
     max_num_considered_actions: int = 16  # >= 1: moves the Gumbel search tries at the root; fewer look deeper
     dirichlet_fraction: float = 0.25  # 0 to 1: share of noise in the priors at the root of the AlphaZero search
-    dirichlet_alpha: float = 0.3  # > 0: evenness of that noise; the usual advice is 10 / legal moves
+    dirichlet_alpha: float = 0.3  # >= 1e-6: evenness of that noise; the usual advice is 10 / legal moves
     full_search_share: float = 1.0  # > 0 to 1: share of moves searched in full; from the others no policy is learned
     fast_num_simulations: int = 8  # >= 1: search per move of those others; fewer end more games, played less well
     temperature: float = 1.0  # >= 0: AlphaZero plays visits^(1 / it), Gumbel scales its noise by it; 0 is the best move
@@ -58,11 +59,11 @@ class Config:
     mirror: bool = True  # learn from a random symmetry of the board each time a position is drawn
     updates: int = 160  # >= 1: optimizer steps per iteration; more learns faster, then overfits
     batch: int = 128  # >= 1: positions per update
-    learning_rate: float = 2e-3  # > 0: AdamW's step at its highest
+    learning_rate: float = 2e-3  # >= 1e-6: AdamW's step at its highest
     warmup_updates: int = 0  # >= 0, below iterations * updates: it rises to that over so many; steadies the start
     final_learning_rate: float = 0.1  # 0 to 1: share of it that is left at the end of the cosine along which it falls
     weight_decay: float = 1e-4  # >= 0, per unit of learning rate; not on biases and norms
-    max_grad_norm: float = 1.0  # > 0: longer gradients are scaled down to this
+    max_grad_norm: float = 1.0  # >= 1e-6: longer gradients are scaled down to this
     value_weight: float = 1.0  # >= 0: weight of the value's squared error against the policy's cross-entropy
     average_decay: float = 0.0  # 0 to below 1: play with a mean over about 1 / (1 - it) updates; 0 with the newest
 
@@ -135,8 +136,8 @@ _RANGES = (
     ),
     (
         "learning_rate max_grad_norm dirichlet_alpha",
-        lambda value: 0 < value < _INFINITE,
-        "a number above 0, finite in 32 bits",
+        lambda value: _SMALLEST <= value < _INFINITE,
+        f"a number of at least {_SMALLEST:g}, finite in 32 bits",
         "start from the preset's value",
     ),
     (

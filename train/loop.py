@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 
-from train import checkpoint, messages, metrics, report, run_folder, run_state
+from train import checkpoint, messages, metrics, record, report, run_folder, run_state
 from train import stages as training_stages
 from train.agent import Agent
 from train.config import Config
@@ -52,19 +52,21 @@ def resume(folder: str | Path, *, minutes: float | None = None, stages: Stages |
     stages = training_stages.build(config) if stages is None else dataclasses.replace(stages, config=config)
     with run_folder.locked(folder):
         arrays, status, digest = run_state.load(folder, stages, print)
-        if status.finished and (minutes is None or status.closed == config.iterations):
-            print(messages.finished(config, folder, status, digest))
-            return Result(folder=folder, iterations=status.closed, digest=digest, score=None, exit_status=0)
-        if minutes is not None and minutes <= status.minutes:
+        done = status.closed >= config.iterations
+        if minutes is not None and minutes <= status.minutes and not done:
             raise ValueError(
                 f"`minutes` is {minutes:g}, but the run has used {status.minutes:.1f} already: "
                 "give more, or leave it out for the run's own limit."
             )
+        if done or (status.finished and config.minutes <= status.minutes):
+            print(messages.finished(config, folder, status, digest))
+            return Result(folder=folder, iterations=status.closed, digest=digest, score=None, exit_status=0)
         if changes := run_folder.changes(folder):
             print(f"Warning: the run goes on, but not bit for bit as it would have: {', '.join(changes)}.")
         run_folder.cut_back(folder, status.closed)
         agents = folder / run_folder.AGENTS
-        checkpoint.remove(agents, lambda step: step > status.closed or not (_due(config, step) or status.finished))
+        measured = {line["iteration"] for line in record.read(folder).matches}  # also where an earlier limit ended it
+        checkpoint.remove(agents, lambda step: step > status.closed or not (_due(config, step) or step in measured))
         return _train(stages, folder, arrays, dataclasses.replace(status, finished=False))
 
 
@@ -91,7 +93,7 @@ def _train(stages: Stages, folder: Path, arrays: Arrays, status: Status) -> Resu
 
                 else:
                     log.iteration(metrics.iteration(status))
-                    finished = iteration == config.iterations or status.minutes >= config.minutes
+                    finished = iteration >= config.iterations or status.minutes >= config.minutes
                     if finished or _due(config, iteration):
                         log.phase("matches")
                         run_state.save(folder, arrays, status)  # matches take long

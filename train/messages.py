@@ -52,7 +52,7 @@ def stopped(config: Config, folder: Path, status: Status, digest: str) -> str:
 
 def finished(config: Config, folder: Path, status: Status, digest: str) -> str:
     """Say that there is nothing to resume, or how to go on where only the time was over."""
-    if status.closed == config.iterations:
+    if status.closed >= config.iterations:
         reason = f"all its {config.iterations} iterations are done"
     else:
         reason = out_of_time(config, folder, status.closed, status.minutes)
@@ -88,7 +88,7 @@ def _resume(folder: Path, minutes: float | None = None) -> str:
 
 def _more(limit: float, used: float) -> int:
     """Give a limit of time, in minutes, that lets a run go on for as long again; a minute more is sure to be more."""
-    return math.ceil(used + limit) + 1
+    return math.ceil(used + min(limit, used)) + 1
 
 
 def _use(folder: Path, digest: str) -> str:

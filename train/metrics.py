@@ -15,7 +15,7 @@ from train.selfplay import Trajectory
 def iteration(status: Status) -> dict[str, Any]:
     """Describe the iteration in progress, all of whose updates are made; its losses are their means.
 
-    Raises `FloatingPointError` if the gradients of the last half of its updates or more were not finite.
+    Raises `FloatingPointError` if the gradients of more than the last half of its updates were not finite.
     """
     counters = {name: getattr(status, name) for name in ("minutes", "positions", "evaluations", "updates")}
     return {

@@ -85,7 +85,7 @@ def _usable_cpus() -> int:
 
 def _read(folder: Path) -> tuple[Config, dict[str, dict[str, Any]]]:
     path = folder / CONFIG
-    if not path.exists():
+    if not path.is_file():
         raise ValueError(f"`run` is {str(folder)!r}, but it holds no {CONFIG}: give the folder of a run.")
     try:
         contents = json.loads(path.read_text())
@@ -93,8 +93,9 @@ def _read(folder: Path) -> tuple[Config, dict[str, dict[str, Any]]]:
             raise ValueError("It is not made of objects.")
         return config.from_json(contents.pop("config", None)), contents
     except (ValueError, RecursionError) as error:  # not even text, not JSON, nested without end, no config of ours
+        reason = str(error).rstrip(".")
         raise ValueError(
-            f"{str(path)!r} cannot be used. {error} It must be as the run wrote it: bring it back from a copy, "
+            f"{str(path)!r} cannot be used: {reason}. It must be as the run wrote it: bring it back from a copy, "
             "or give the folder of another run."
         ) from error
 
@@ -141,12 +142,24 @@ def read_line(line: str) -> dict[str, Any] | None:
                 raise KeyError(name)
             for name, value in (fields | fields.get("seconds", {})).items():
                 if name in types or value is not None:
-                    config.typed(name, value, types.get(name, float))
+                    _check(name, config.typed(name, value, types.get(name, float)))
+            if fields["kind"] == "match" and fields["wins"] + fields["draws"] + fields["losses"] == 0:
+                raise ValueError("A match has games.")
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         return None
     return fields
 
 
+def _check(name: str, value: Any) -> None:
+    """Raise `ValueError` for what no run writes: numbers no clock or counter comes to, text that is no text."""
+    if isinstance(value, str):
+        value.encode()
+    elif isinstance(value, int | float) and not (0 if name in _COUNTS else -_MOST) <= value <= _MOST:
+        raise ValueError(name)
+
+
+_MOST = 1e12
+_COUNTS = ("iteration", "minutes", "wins", "draws", "losses", "games", "positions", "evaluations", "updates")
 _ANY: dict[str, Any] = {"kind": str, "iteration": int, "minutes": float}
 _LINES: dict[Any, dict[str, Any]] = {  # by kind, what is always there; the rest are numbers, null for what JSON lacks
     "iteration": _ANY | {"seconds": dict},

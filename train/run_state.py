@@ -105,6 +105,8 @@ def load(folder: Path, stages: Stages, report: Callable[[str], None]) -> tuple[A
     Raises `CheckpointError` if there are checkpoints but no sound one, or agents though there are no checkpoints.
     """
     checkpoints = folder / run_folder.CHECKPOINTS
+    for written in (checkpoints, folder / run_folder.AGENTS):
+        checkpoint.recover(written)
     if not checkpoint.steps(checkpoints):
         if agents := checkpoint.steps(folder / run_folder.AGENTS):  # a checkpoint comes before each of them
             raise checkpoint.CheckpointError(

@@ -10,10 +10,12 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 SECONDS = 8.0  # from the first signal on, saving included; systems kill what is still there after 10
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ECHO = 0.5  # seconds: what signals a process and then its group, as `timeout` does, means one signal, not two
 _DONE = 0  # what is written to the pipe to end the thread; no signal has this number
 
 
@@ -72,10 +74,13 @@ def _watch(pipe: int, stop: Stop, say: Callable[[str], None], restore: Callable[
     stop.note(number)
     with contextlib.suppress(OSError):  # nobody may be reading any more
         say("Stopping: the run is saved as soon as the stage in progress is over. Once more stops at once.")
-    arrived, _, _ = select.select([pipe], [], [], seconds)
-    if arrived and _read(pipe) == _DONE:
-        return
-    reason = "once more" if arrived else f"the stage took longer than {seconds:g} s more"
+    began, again = time.monotonic(), False
+    while not again and (left := began + seconds - time.monotonic()) > 0 and select.select([pipe], [], [], left)[0]:
+        heard = os.read(pipe, 1)[0]
+        if heard == _DONE:
+            return
+        again = heard in SIGNALS and time.monotonic() > began + ECHO
+    reason = "once more" if again else f"the stage took longer than {seconds:g} s more"
     try:
         restore()
         say(f"Left at once ({reason}): the last checkpoint stands, what came after it is made again on resuming.")

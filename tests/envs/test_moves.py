@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import envs
+from envs.check import ContractError
 from envs.moves import column_letters
 from envs.time_limit import TimeLimit
 from tests.envs import playing
@@ -94,3 +95,30 @@ def test_legal_moves_are_named_until_the_game_is_over() -> None:
 
 def test_columns_go_on_after_z() -> None:
     assert [column_letters(column) for column in (0, 25, 26, 51, 52, 701, 702)] == "a z aa az ba zz aaa".split()
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (envs.ActionLayout(others=("pass",) * 9), "several actions the name pass"),
+        (envs.ActionLayout(others=("2",)), "several actions the name 2"),
+        (envs.ActionLayout(others=("Pass", "pass")), "several actions the name pass"),
+        (envs.ActionLayout(on="cells", others=("swap",)), "1 names more than there are actions"),
+        (None, "`action_layout` of 'tic_tac_toe' is None, expected an `envs.ActionLayout`"),
+    ],
+    ids=str,
+)
+def test_a_contract_of_names_that_cannot_be_used_is_broken(layout: Any, message: str) -> None:
+    class Named(envs.TicTacToe):
+        action_layout = layout
+
+    with pytest.raises(ContractError, match=message):
+        envs.check_env(Named(), num_games=1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"others": "pass"}, {"others": (1, 2)}, {"others": (" x",)}, {"others": ("",)}, {"on": "rows"}], ids=str
+)
+def test_a_layout_that_is_none_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"`o(n|thers)` is .*, expected"):
+        envs.ActionLayout(**options)

@@ -2,6 +2,7 @@ import dataclasses
 import re
 from pathlib import Path
 
+import jax
 import pytest
 
 import envs
@@ -9,6 +10,7 @@ import train
 from tests.train import runs
 from train import ask
 from train.agent import Agent
+from train.network import make_network
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +64,22 @@ def test_moves_that_cannot_be_made_are_told_with_those_that_can(
 ) -> None:
     assert ask.main([str(folder), *moves.split()]) == 2
     assert capsys.readouterr().err == f"error: {message}\n"
+
+
+def test_a_game_without_a_board_is_answered_too(player: Agent) -> None:
+    class Flat(envs.TicTacToe):
+        observation_shape = (18,)
+        action_layout = envs.ActionLayout()
+
+        def observe(self, state):
+            return super().observe(state).reshape(18)
+
+    config = dataclasses.replace(player.config, network="mlp")
+    params = make_network(Flat(), config).init(jax.random.key(0))
+    flat = dataclasses.replace(player, env=Flat(), config=config, params=params)
+    assert ask.answer(flat, ["4"]).startswith("O to play\n\nThe agent plays ")
+    assert ask.answer(flat, "0 3 1 4 2".split()) == "game over"
+
+
+def test_what_cannot_be_read_is_an_error_and_no_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask.main(["x" * 300]) == 2 and "error: " in capsys.readouterr().err

@@ -80,6 +80,14 @@ def test_a_run_whose_time_is_over_is_given_a_limit_that_lets_it_go_on(used: floa
         assert asked is not None and used + 1 <= asked <= used + 2.1
 
 
+@pytest.mark.parametrize("own", [math.inf, 0.5])
+def test_a_run_ended_by_the_limit_of_a_sitting_is_given_more(own: float, tmp_path: Path) -> None:
+    config, folder = make_run(tmp_path, minutes=own)
+    said = messages.out_of_time(config, folder, 1, 3.0)
+    asked = minutes_asked(shlex.split(said.partition("give more with ")[2]))
+    assert asked is not None and 4 <= asked <= 7
+
+
 def test_an_interrupted_run_whose_time_is_not_over_needs_no_limit(tmp_path: Path) -> None:
     config, folder = make_run(tmp_path, minutes=5.0)
     assert messages.interrupted(config, folder, 4.9) == f"python -m train --resume {folder}"

@@ -132,6 +132,25 @@ def test_killed_again_and_again(stages: Stages, whole: Result, tmp_path: Path) -
     assert_same(folder, loop.resume(folder, stages=stages).digest, whole)
 
 
+def test_killed_while_a_checkpoint_takes_the_place_of_another(
+    stages: Stages, whole: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.rename
+
+    def dying_rename(path: Path, target: Path) -> Path:
+        if path.name == "new.part" and list(path.parent.glob("*.old")):
+            raise Killed
+        return real(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", dying_rename)
+        with pytest.raises(Killed):
+            loop.train(in_folder(stages, tmp_path))
+    folder = tmp_path / CONFIG.name
+    assert list((folder / run_folder.CHECKPOINTS).glob("*.old"))
+    assert_same(folder, loop.resume(folder, stages=stages).digest, whole)
+
+
 @pytest.mark.parametrize("written", [False, True])
 @pytest.mark.parametrize("save", [0, 2, 3])
 def test_killed_while_saving(
@@ -255,6 +274,17 @@ def test_a_finished_run_is_left_as_it_is(stages: Stages, whole: Result, capsys: 
     assert contents(whole.folder) == before
 
 
+def test_a_run_with_more_behind_it_than_its_config_asks_for_is_finished(
+    stages: Stages, whole: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(whole.folder, folder)
+    path = folder / run_folder.CONFIG
+    path.write_text(path.read_text().replace('"iterations": 4', '"iterations": 3'))
+    result = loop.resume(folder, stages=stages)
+    assert "finished: all its 3 iterations are done" in capsys.readouterr().out and result.digest == whole.digest
+
+
 def test_a_run_whose_time_was_over_goes_on_with_more(
     stages: Stages, whole: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,6 +298,7 @@ def test_a_run_whose_time_was_over_goes_on_with_more(
     capsys.readouterr()
     loop.resume(folder, minutes=30.0, stages=disturbed(stages, 5, lambda: signal.raise_signal(signal.SIGINT)))
     assert f"Resume:   python -m train --resume {folder} --minutes 30\n" in capsys.readouterr().out
+    assert 1 in checkpoint.steps(folder / run_folder.AGENTS)  # it was measured when the time was over
     went_on = record.read(folder)
     assert went_on.iteration == 2 and not went_on.finished and not went_on.finals
     assert loop.resume(folder, minutes=60.0, stages=stages).digest == whole.digest

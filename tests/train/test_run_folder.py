@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,10 @@ DAMAGED = [
     json.dumps(ITERATION | {"seconds": {"play": "long"}}),
     *(json.dumps(without(MATCH, name)) for name in MATCH if name != "kind"),
     *(json.dumps(MATCH | {name: []}) for name in MATCH),
+    *(json.dumps(ITERATION | {"minutes": value}) for value in (math.inf, math.nan, 1e308, -1.0, 10**400)),
+    json.dumps(ITERATION | {"loss": -1e308}),
+    *(json.dumps(MATCH | counts) for counts in ({"wins": 0, "draws": 0, "losses": 0}, {"wins": -3, "draws": 5})),
+    json.dumps(MATCH | {"first": "\ud800"}),
 ]
 
 

@@ -6,11 +6,12 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from train.signals import Stop
+from train.signals import ECHO, Stop
 
 PROGRAM = """
 import sys, time
@@ -57,9 +58,19 @@ def test_a_second_one_leaves_at_once() -> None:
     process = start("deaf", 600)
     process.send_signal(signal.SIGINT)
     assert process.stdout is not None and "Stopping" in process.stdout.readline()
+    time.sleep(2 * ECHO)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert "restored\nLeft at once (once more)" in said and process.returncode == 130
+
+
+def test_a_signal_that_comes_twice_at_once_is_one() -> None:
+    process = start("deaf", 4 * ECHO)
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout is not None and "Stopping" in process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert "Left at once (the stage took longer" in said
 
 
 def test_the_process_leaves_when_the_time_is_over() -> None:
@@ -94,6 +105,7 @@ def test_a_process_that_leaves_at_once_shows_the_cursor_again(tmp_path: Path) ->
     for awaited in (b"ready", b"Stopping"):
         while awaited not in said:
             said += os.read(ours, 4096)
+        time.sleep(2 * ECHO)
         process.send_signal(signal.SIGINT)
     with contextlib.suppress(OSError):  # which is how Linux tells that the other side is closed
         while more := os.read(ours, 4096):
