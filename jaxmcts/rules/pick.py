@@ -23,7 +23,8 @@ def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     best = tied & (ranked_prior == _maximum(ranked_prior))
     # A compiler may compute a score twice and round it differently for the maximum (a fused multiply-add). Then nothing
     # is best, and the first action that is within rounding of the maximum is taken; never one that is not allowed.
-    near = ranked >= top - _ROUNDING * jnp.maximum(jnp.abs(top), 1)
+    reach = jnp.clip(top, low / 2, -low / 2)  # an infinite score less something is not a number
+    near = ranked >= reach - _ROUNDING * jnp.maximum(jnp.abs(reach), 1)
     # Floats, for their maximum is vectorised and that of integers is not.
     countdown = jnp.arange(num_actions, 0, -1, dtype=scores.dtype)
     tier = jnp.where(best, 2 * num_actions, jnp.where(near, num_actions, 0))

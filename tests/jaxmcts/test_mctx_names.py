@@ -356,8 +356,9 @@ def test_summary_is_of_a_batch():
 
 @pytest.fixture
 def old_random_bits() -> Iterator[None]:
-    """mctx's golden trees were drawn before JAX changed how keys give bits, and its test says so globally."""
+    """mctx's tests were written before JAX changed how keys give bits, and say so for the whole process when imported."""
     before: Any = getattr(jax.config, "jax_threefry_partitionable")  # noqa: B009, JAX declares no types for it
+    jax.config.update("jax_threefry_partitionable", False)
     yield
     jax.config.update("jax_threefry_partitionable", before)
 
@@ -375,7 +376,6 @@ GOLDEN_TREES = ["muzero_tree", "muzero_qtransform_tree", "gumbel_muzero_tree", "
 @pytest.mark.parametrize("name", cases(GOLDEN_TREES, fast={"muzero_qtransform_tree"}))
 def test_golden_trees_of_mctx(name, monkeypatch, old_random_bits):
     module = mctx_test("tree_test", monkeypatch)
-    jax.config.update("jax_threefry_partitionable", False)
     data = json.loads((Path(module.__file__).parent / "test_data" / f"{name}.json").read_text())
     got = module.TreeTest()._reproduce_tree(data)
     chex.assert_trees_all_close(data["tree"], got, atol=1e-3)
@@ -385,7 +385,7 @@ POLICY_TESTS = ["muzero_policy", "gumbel_muzero_policy", "gumbel_muzero_policy_w
 
 
 @pytest.mark.parametrize("name", cases(POLICY_TESTS, fast={"gumbel_muzero_policy"}))
-def test_policy_tests_of_mctx(name, monkeypatch):
+def test_policy_tests_of_mctx(name, monkeypatch, old_random_bits):
     """They run uncompiled, with an empty embedding and a model that takes its rewards by closure."""
     getattr(mctx_test("policies_test", monkeypatch).PoliciesTest(), f"test_{name}")()
 
