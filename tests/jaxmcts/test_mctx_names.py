@@ -356,7 +356,7 @@ def test_summary_is_of_a_batch():
 
 @pytest.fixture
 def old_random_bits() -> Iterator[None]:
-    """mctx's tests were written before JAX changed how keys give bits, and say so for the whole process when imported."""
+    """mctx's tests were written before JAX changed how keys give bits; importing them says so to the whole process."""
     before: Any = getattr(jax.config, "jax_threefry_partitionable")  # noqa: B009, JAX declares no types for it
     jax.config.update("jax_threefry_partitionable", False)
     yield
