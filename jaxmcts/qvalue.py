@@ -95,14 +95,14 @@ def between(q: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
     return jnp.where(spans, (q - jnp.where(spans, low, 0)) / jnp.where(spans, high - low, 1), q)
 
 
-def by_siblings(node: Node) -> jax.Array:
-    """Map q `[A]` to [0, 1] by the range of the visited edges' q and V(s); an unvisited edge reads 0.
+def by_siblings(node: Node, *, epsilon: Number = 1e-8) -> jax.Array:
+    """Map q `[A]` to [0, 1] by the range of the visited edges' q and V(s), at least `epsilon`; unvisited edges read 0.
 
     mctx's form of MuZero's normalisation (`qtransform_by_parent_and_siblings`): it needs no other node, but makes every
     node look equally decisive, for a range of 1e-6 is stretched to [0, 1] too.
     """
     low, high = sibling_range(node)
-    return (complete(node, low) - low) / jnp.maximum(high - low, 1e-8)
+    return (complete(node, low) - low) / jnp.maximum(high - low, epsilon)
 
 
 def sibling_range(node: Node) -> tuple[jax.Array, jax.Array]:

@@ -24,8 +24,9 @@ from jaxmcts.mctx.record import Record
 from jaxmcts.mctx.tree import Tree, node_of
 from jaxmcts.model import Number
 from jaxmcts.root import considered_visits
-from jaxmcts.rules.pick import pick
-from jaxmcts.rules.puct import alphazero_c, exploration_bonus
+from jaxmcts.rules.gumbel import is_due
+from jaxmcts.rules.pick import best, owed, pick
+from jaxmcts.rules.puct import alphazero_bonus
 from jaxmcts.tree import Node
 
 NodeTransform = Callable[[Node], jax.Array]
@@ -59,7 +60,7 @@ def muzero_action_selection(
     """
     node = node_of(tree, node_index)
     noise = _TIE_NOISE * jax.random.uniform(rng_key, node.prior.shape)
-    scores = muzero_scores(node, qtransform(tree, node_index), pb_c_init, pb_c_base) + noise
+    scores = qtransform(tree, node_index) + alphazero_bonus(node, c_init=pb_c_init, c_base=pb_c_base) + noise
     return pick(scores, node.prior, (tree.root_invalid_actions == 0) | (depth != 0))
 
 
@@ -99,31 +100,21 @@ def gumbel_muzero_interior_action_selection(
     return gumbel_interior(node_of(tree, node_index), qtransform=lambda _: qtransform(tree, node_index))
 
 
-def muzero_scores(node: Node, value_scores: jax.Array, pb_c_init: Number, pb_c_base: Number) -> jax.Array:
-    """Score edges `[A]`: their transformed values plus AlphaZero's exploration bonus."""
-    return value_scores + exploration_bonus(node, alphazero_c(node, pb_c_init, pb_c_base))
-
-
 def muzero(
     node: Node, *, qtransform: NodeTransform, pb_c_init: Number = 1.25, pb_c_base: Number = 19652.0
 ) -> jax.Array:
     """Select by MuZero's PUCT."""
-    scores = muzero_scores(node, qtransform(node), pb_c_init, pb_c_base)
-    return pick(scores, node.prior, node.legal_action_mask)
+    return best(node, qtransform(node) + alphazero_bonus(node, c_init=pb_c_init, c_base=pb_c_base))
 
 
 def gumbel_interior(node: Node, *, qtransform: NodeTransform) -> jax.Array:
     """Select the edge that is furthest behind the improved policy softmax(logits + q)."""
-    improved = jax.nn.softmax(node.prior_logits + qtransform(node))
-    scores = improved - node.visits / (1 + jnp.sum(node.visits))
-    return pick(scores, node.prior, node.legal_action_mask)
+    return best(node, owed(node, jax.nn.softmax(node.prior_logits + qtransform(node))))
 
 
 def gumbel_root(node: Node, *, gumbel: jax.Array, schedule: jax.Array, qtransform: NodeTransform) -> jax.Array:
     """Select the best root edge of those with the visits that `schedule [n]` asks for at this simulation."""
-    due = schedule[jnp.minimum(jnp.sum(node.visits), schedule.shape[0] - 1)]
-    scores = gumbel_scores(node.prior_logits, gumbel, qtransform(node))
-    return pick(scores, node.prior, node.legal_action_mask & (node.visits == due))
+    return pick(gumbel_scores(node.prior_logits, gumbel, qtransform(node)), node.prior, is_due(node, schedule))
 
 
 def gumbel_scores(logits: jax.Array, gumbel: jax.Array, q: jax.Array) -> jax.Array:

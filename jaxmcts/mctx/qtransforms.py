@@ -14,7 +14,8 @@ from jax.tree_util import Partial
 
 from jaxmcts.mctx.tree import Tree, node_of
 from jaxmcts.model import Number
-from jaxmcts.qvalue import complete, mixed_value, rescale
+from jaxmcts.qvalue import by_siblings, complete, mixed_value
+from jaxmcts.rules.gumbel import advantage
 from jaxmcts.tree import Node
 
 
@@ -28,7 +29,7 @@ def qtransform_by_parent_and_siblings(tree: Tree, node_index: Any, *, epsilon: N
 
     `epsilon` is the smallest width that is stretched to 1.
     """
-    return by_parent_and_siblings(node_of(tree, node_index), epsilon=epsilon)
+    return by_siblings(node_of(tree, node_index), epsilon=epsilon)
 
 
 def qtransform_completed_by_mix_value(
@@ -61,12 +62,6 @@ def by_min_max(node: Node, *, min_value: Number, max_value: Number) -> jax.Array
     return (complete(node, min_value) - min_value) / (max_value - min_value)
 
 
-def by_parent_and_siblings(node: Node, *, epsilon: Number = 1e-8) -> jax.Array:
-    known = complete(node, node.value)
-    low, high = jnp.minimum(node.value, jnp.min(known)), jnp.maximum(node.value, jnp.max(known))
-    return (complete(node, low) - low) / jnp.maximum(high - low, epsilon)
-
-
 def completed_by_mix_value(
     node: Node,
     *,
@@ -77,13 +72,12 @@ def completed_by_mix_value(
     epsilon: Number = 1e-8,
 ) -> jax.Array:
     q = complete(node, jnp.where(use_mixed_value, mixed_value(node), node.raw_value))
-    q = jnp.where(rescale_values, rescale(q, epsilon), q)
-    return (maxvisit_init + jnp.max(node.visits)) * value_scale * q
+    return advantage(node, q, c_visit=maxvisit_init, c_scale=value_scale, rescale_q=rescale_values, epsilon=epsilon)
 
 
 _NODE_FORMS: dict[Callable[..., jax.Array], Callable[..., jax.Array]] = {
     qtransform_by_min_max: by_min_max,
-    qtransform_by_parent_and_siblings: by_parent_and_siblings,
+    qtransform_by_parent_and_siblings: by_siblings,
     qtransform_completed_by_mix_value: completed_by_mix_value,
 }
 

@@ -1,6 +1,7 @@
 """mctx's `search`, run by ours: a model from `recurrent_fn`, rules from the action selection functions."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -79,8 +80,8 @@ def find(
 
     cut = max_depth is not None and max_depth < num_simulations
     beside = {"root_invalid_actions": invalid, "extra_data": extra_data}
-    at_root = _AtRoot(root_action_selection_fn, key_form, cut)
-    inside = _Inside(interior_action_selection_fn, key_form, cut)
+    at_root = _Asked(root_action_selection_fn, key_form, cut)
+    inside = _Asked(_with_depth(interior_action_selection_fn), key_form, cut)
     tree = init(params, typed_key, state, model, capacity=num_simulations + 1, root_evaluation=evaluation)
     tree = advance(
         params, tree, model,
@@ -102,10 +103,10 @@ def _extra_data(extra_data: Any, batch_size: int) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _AtRoot:
-    """A root selection function of the caller's as a live rule. Alike only to itself, as it may change by closure."""
+class _Asked:
+    """A selection function of the caller's as a live rule. Alike only to itself, as it may change by closure."""
 
-    fn: RootActionSelectionFn
+    fn: Callable[[jax.Array, Row, jax.Array], jax.Array]
     key_form: KeyForm
     cut: bool
 
@@ -122,23 +123,11 @@ class _AtRoot:
         return self.fn(self.key_form(key), row, index)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Inside:
-    """An interior selection function of the caller's as a live rule."""
+def _with_depth(fn: InteriorActionSelectionFn) -> Callable[[jax.Array, Row, jax.Array], jax.Array]:
+    """Give an interior selection function the depth of its node, which mctx counts in the dtype of the logits."""
 
-    fn: InteriorActionSelectionFn
-    key_form: KeyForm
-    cut: bool
+    def select(key: jax.Array, row: Row, index: jax.Array) -> jax.Array:
+        depth = read_scalars(row.source, index).depth.astype(row.source.extras.dtype)
+        return fn(key, row, index, depth)
 
-    def __call__(
-        self,
-        key: jax.Array,
-        tree: jaxmcts.tree.Tree,
-        index: jax.Array,
-        *,
-        root_invalid_actions: jax.Array,
-        extra_data: Any,
-    ) -> jax.Array:
-        row: Row = Row(tree, root_invalid_actions, extra_data, cut=self.cut)
-        depth = read_scalars(tree, index).depth.astype(tree.extras.dtype)  # mctx counts it in the dtype of the logits
-        return self.fn(self.key_form(key), row, index, depth)
+    return select

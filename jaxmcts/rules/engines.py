@@ -17,16 +17,11 @@ import jax.numpy as jnp
 from jaxmcts.model import Number
 from jaxmcts.qvalue import Fpu, complete, fpu_blended, fpu_reduction, node_variance, unit_interval
 from jaxmcts.rules.pick import best
-from jaxmcts.rules.puct import prior_bonus, visit_base
+from jaxmcts.rules.puct import growing_c, prior_bonus, visit_base
 from jaxmcts.tree import Node
 
 LC0_FPU = partial(fpu_reduction, k=0.33)
 LEELA_ZERO_FPU = partial(fpu_reduction, k=0.5)  # 0.25 of a winrate
-
-
-def growing_c(visits: jax.Array, *, c_init: Number, c_factor: Number, c_base: Number) -> jax.Array:
-    """Return c_init + c_factor ln((visits + c_base) / c_base): AlphaZero's schedule with a factor."""
-    return c_init + c_factor * jnp.log1p(visits / c_base)
 
 
 def lc0_scores(

@@ -14,15 +14,13 @@ import jax.numpy as jnp
 
 from jaxmcts.model import Number
 from jaxmcts.qvalue import edge_variance, squared_deviations
-from jaxmcts.rules.pick import pick
+from jaxmcts.rules.pick import has_most_visits, pick
 from jaxmcts.tree import Node
 
 
 def robust(node: Node) -> jax.Array:
     """Return the most visited action, ties by q, then by prior, then by index."""
-    most = jnp.max(jnp.where(node.legal_action_mask, node.visits, -1))
-    allowed = node.legal_action_mask & (node.visits == most)
-    return pick(node.q, node.prior, allowed)
+    return pick(node.q, node.prior, has_most_visits(node))
 
 
 def highest_q(node: Node) -> jax.Array:

@@ -11,14 +11,20 @@ import jax.numpy as jnp
 
 from jaxmcts.model import Number
 from jaxmcts.qvalue import completed_q, rescale
-from jaxmcts.rules.pick import best, pick
+from jaxmcts.rules.pick import best, has_most_visits, owed, pick
 from jaxmcts.tree import Node, legal_log_softmax
 
 
 def sigma(node: Node, *, c_visit: Number = 50.0, c_scale: Number = 0.1, rescale_q: Number = True) -> jax.Array:
     """Return sigma(completed q) `[A]`, the advantage to add to the logits (section 4 and appendix D)."""
-    q = completed_q(node)
-    q = jnp.where(rescale_q, rescale(q), q)
+    return advantage(node, completed_q(node), c_visit=c_visit, c_scale=c_scale, rescale_q=rescale_q)
+
+
+def advantage(
+    node: Node, q: jax.Array, *, c_visit: Number, c_scale: Number, rescale_q: Number, epsilon: Number = 1e-8
+) -> jax.Array:
+    """Return sigma of any completed `q [A]`; `epsilon` is the smallest range that is rescaled to [0, 1]."""
+    q = jnp.where(rescale_q, rescale(q, epsilon), q)
     return (c_visit + jnp.max(node.visits)) * c_scale * q
 
 
@@ -29,8 +35,8 @@ def improved_policy(node: Node, **constants: Number) -> jax.Array:
 
 
 def interior_scores(node: Node, **constants: Number) -> jax.Array:
-    """Score the edges `[A]` by pi'(a) - N(a) / (1 + sum N), the visits owed to the improved policy (equation 14)."""
-    return improved_policy(node, **constants) - node.visits / (1 + jnp.sum(node.visits))
+    """Score the edges `[A]` by what they are owed by the improved policy, pi'(a) - N(a) / (1 + sum N) (equation 14)."""
+    return owed(node, improved_policy(node, **constants))
 
 
 def gumbel_interior(node: Node, **constants: Number) -> jax.Array:
@@ -48,13 +54,15 @@ def gumbel_root(node: Node, *, gumbel: jax.Array, considered_visits: jax.Array, 
 
     `considered_visits [n]` is this root's row of `halving.considered_visits_table`, indexed by the simulations done.
     """
+    return pick(root_scores(node, gumbel=gumbel, **constants), node.prior, is_due(node, considered_visits))
+
+
+def is_due(node: Node, considered_visits: jax.Array) -> jax.Array:
+    """Return the legal edges `[A]` with the visit count that halving asks for now; `considered_visits [n]` as above."""
     due = considered_visits[jnp.minimum(jnp.sum(node.visits), considered_visits.shape[0] - 1)]
-    allowed = node.legal_action_mask & (node.visits == due)
-    return pick(root_scores(node, gumbel=gumbel, **constants), node.prior, allowed)
+    return node.legal_action_mask & (node.visits == due)
 
 
 def gumbel_action(node: Node, *, gumbel: jax.Array, **constants: Number) -> jax.Array:
     """Choose the action to play: the best root score among the most visited edges (section 3)."""
-    most = jnp.max(jnp.where(node.legal_action_mask, node.visits, -1))
-    allowed = node.legal_action_mask & (node.visits == most)
-    return pick(root_scores(node, gumbel=gumbel, **constants), node.prior, allowed)
+    return pick(root_scores(node, gumbel=gumbel, **constants), node.prior, has_most_visits(node))

@@ -13,13 +13,13 @@ from jaxmcts import checks
 from jaxmcts.model import Number
 from jaxmcts.qvalue import between, by_siblings
 from jaxmcts.rules.pick import best
-from jaxmcts.rules.puct import alphazero_c, exploration_bonus
+from jaxmcts.rules.puct import alphazero_bonus
 from jaxmcts.tree import ROOT, Node, Tree, read, read_node
 
 
 def muzero_scores(node: Node, *, c_init: Number = 1.25, c_base: Number = 19652.0) -> jax.Array:
     """Score the edges `[A]` on values scaled by the node's own."""
-    return by_siblings(node) + exploration_bonus(node, alphazero_c(node, c_init, c_base))
+    return by_siblings(node) + alphazero_bonus(node, c_init=c_init, c_base=c_base)
 
 
 def muzero(node: Node, *, c_init: Number = 1.25, c_base: Number = 19652.0) -> jax.Array:
@@ -31,7 +31,7 @@ def muzero_tree_scores(node: Node, bounds: jax.Array, *, c_init: Number = 1.25, 
     """Score the edges `[A]` on values scaled by `bounds [2]`, the lowest and the highest q."""
     low, high = bounds[0], bounds[1]
     q = jnp.where(node.visits > 0, between(node.q, low, high), 0)
-    return q + exploration_bonus(node, alphazero_c(node, c_init, c_base))
+    return q + alphazero_bonus(node, c_init=c_init, c_base=c_base)
 
 
 def muzero_tree(

@@ -1,4 +1,4 @@
-"""The choice that every rule ends with."""
+"""The choice that every rule ends with, and what several choose by or among."""
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,20 @@ def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
 def best(node: Node, scores: jax.Array) -> jax.Array:
     """Return the legal action of the highest score `[A]`, ties as in `pick`."""
     return pick(scores, node.prior, node.legal_action_mask)
+
+
+def owed(node: Node, policy: jax.Array) -> jax.Array:
+    """Score the edges `[A]` by policy(a) - N(a) / (1 + sum N): the best one is furthest behind the policy.
+
+    Visits in proportion to a policy without drawing (Danihelka et al. 2022, equation 14).
+    """
+    return policy - node.visits / (1 + jnp.sum(node.visits))
+
+
+def has_most_visits(node: Node) -> jax.Array:
+    """Return the legal edges `[A]` that have as many visits as the most visited of them."""
+    most = jnp.max(jnp.where(node.legal_action_mask, node.visits, -1))
+    return node.legal_action_mask & (node.visits == most)
 
 
 def _maximum(x: jax.Array) -> jax.Array:

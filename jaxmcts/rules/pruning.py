@@ -26,9 +26,9 @@ _SLACK = 1e-4  # a count that should be whole may come out a rounding off
 
 def justified_visits(node: Node, *, scale: Scale) -> jax.Array:
     """Return N'(a) `[A]`, real numbers from 0 to N(a); N(a) itself where Q is at least the score to beat."""
-    top = _is_top(node)
-    gap = jnp.max(jnp.where(top, node.q + prior_bonus(node, scale(node)), -jnp.inf)) - node.q
-    wanted = scale(node) * node.prior / jnp.where(gap > 0, gap, 1) - 1
+    top, factor = _is_top(node), scale(node)
+    gap = jnp.max(jnp.where(top, node.q + prior_bonus(node, factor), -jnp.inf)) - node.q
+    wanted = factor * node.prior / jnp.where(gap > 0, gap, 1) - 1
     return jnp.where(top | (gap <= 0), node.visits, jnp.clip(wanted, 0, node.visits))
 
 

@@ -57,9 +57,19 @@ def alphago(
     return best(node, alphago_scores(node, c=c, offset=offset, floor=floor, fpu=fpu))
 
 
+def growing_c(visits: jax.Array, *, c_init: Number, c_base: Number, c_factor: Number = 1.0) -> jax.Array:
+    """Return c_init + c_factor ln((visits + c_base) / c_base): AlphaZero's schedule, with a factor."""
+    return c_init + c_factor * jnp.log1p(visits / c_base)
+
+
 def alphazero_c(node: Node, c_init: Number, c_base: Number) -> jax.Array:
     """Return C(s) = ln((1 + N(s) + c_base) / c_base) + c_init, which grows with the visits (Silver et al. 2018)."""
-    return jnp.log1p((1 + node.total_visits) / c_base) + c_init
+    return growing_c(1 + node.total_visits, c_init=c_init, c_base=c_base)
+
+
+def alphazero_bonus(node: Node, *, c_init: Number, c_base: Number) -> jax.Array:
+    """Return C(s) P(a) sqrt(N(s)) / (1 + N(a)) `[A]`, what AlphaZero and MuZero add to values on [0, 1]."""
+    return exploration_bonus(node, alphazero_c(node, c_init, c_base))
 
 
 def alphazero_scores(node: Node, *, c_init: Number = 1.25, c_base: Number = 19652.0, fpu: Fpu = fpu_lose) -> jax.Array:
@@ -67,8 +77,7 @@ def alphazero_scores(node: Node, *, c_init: Number = 1.25, c_base: Number = 1965
 
     `fpu` gives the raw value of unvisited edges. Illegal edges get a score too; `pick` rules them out.
     """
-    q = unit_interval(complete(node, fpu(node)))
-    return q + exploration_bonus(node, alphazero_c(node, c_init, c_base))
+    return unit_interval(complete(node, fpu(node))) + alphazero_bonus(node, c_init=c_init, c_base=c_base)
 
 
 def alphazero(node: Node, *, c_init: Number = 1.25, c_base: Number = 19652.0, fpu: Fpu = fpu_lose) -> jax.Array:

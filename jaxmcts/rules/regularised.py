@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from jaxmcts.model import Number
 from jaxmcts.qvalue import Fpu, complete, fpu_parent
-from jaxmcts.rules.pick import best
+from jaxmcts.rules.pick import best, owed
 from jaxmcts.tree import Node, Tree, read_node
 
 _NUM_STEPS = 32
@@ -56,8 +56,7 @@ def _solve(weights: jax.Array, gap: jax.Array, strength: jax.Array) -> jax.Array
 
 def regularised(node: Node, *, c: Number = 1.25, fpu: Fpu = fpu_parent) -> jax.Array:
     """Select the edge that is furthest behind pibar: the largest pibar(a) - N(a) / (1 + S). SEARCH without a key."""
-    owed = regularised_policy(node, c=c, fpu=fpu) - node.visits / node.total_visits
-    return best(node, owed)
+    return best(node, owed(node, regularised_policy(node, c=c, fpu=fpu)))
 
 
 def sampled_regularised(

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxmcts.model import Number
 from jaxmcts.qvalue import Fpu, complete, fpu_infinite
 from jaxmcts.rules.pick import best
+from jaxmcts.rules.puct import visit_base
 from jaxmcts.tree import Node
 
 
@@ -26,7 +27,7 @@ def greedy(node: Node, *, fpu: Fpu = fpu_infinite) -> jax.Array:
 
 def uct_scores(node: Node, *, c: Number = 2**0.5, offset: Number = 1.0) -> jax.Array:
     """Score the edges `[A]` on raw values; an unvisited edge scores +inf."""
-    log_visits = jnp.log(jnp.maximum(node.total_visits - 1 + jnp.asarray(offset, node.q.dtype), 1))
+    log_visits = jnp.log(visit_base(node, offset=offset, floor=1))
     bonus = c * jnp.sqrt(log_visits / jnp.maximum(node.visits, 1))
     return complete(node, fpu_infinite(node)) + bonus
 

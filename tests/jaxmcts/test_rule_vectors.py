@@ -146,7 +146,7 @@ def test_the_form_of_browne_is_another_constant():
 )
 def test_growing_constants_of_engines(visits, constants, wanted):
     """lc0, KataGo, and AlphaZero's as the same formula with 1 + N(s)."""
-    close(engines.growing_c(jnp.array(visits), **constants), wanted)
+    close(puct.growing_c(jnp.array(visits), **constants), wanted)
 
 
 @pytest.mark.parametrize(("num_visits", "wanted"), [(100, 1.078495), (1600, 1.801802), (10_000, 2.240961)])

@@ -14,7 +14,7 @@ import pytest
 
 import jaxmcts
 from jaxmcts import halving, qvalue, readout
-from jaxmcts.mctx.qtransforms import by_parent_and_siblings
+from jaxmcts.qvalue import by_siblings
 from jaxmcts.rules import gumbel, pick, puct, uct
 from jaxmcts.tree import Node, legal_log_softmax
 from tests import worlds
@@ -311,13 +311,13 @@ def test_pick_of_strange_scores():
 
 
 def test_pick_where_the_compiler_rounds_a_score_twice():
-    """The product that `by_parent_and_siblings` ends in is fused with the addition for the maximum, but not for the
+    """The product that `by_siblings` ends in is fused with the addition for the maximum, but not for the
     comparison with it: no score equals the maximum then."""
     prior = [0.23960675, 0.06610589, 0.15094788, 0.30300745, 0.10617332, 0.1341587]
 
     @partial(jax.jit, compiler_options=QUICK_TO_COMPILE)
     def choose(node):
-        scores = by_parent_and_siblings(node) + puct.exploration_bonus(node, 1.25)
+        scores = by_siblings(node) + puct.exploration_bonus(node, 1.25)
         return pick(scores, node.prior, node.legal_action_mask)
 
     for value in np.linspace(0.1, 0.2, 100):
