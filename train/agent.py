@@ -1,10 +1,12 @@
 """A trained agent: the network's parameters together with the search that plays with them.
 
 `agent = train.load_agent("runs/connect_four")` brings one back, and `action, output = agent(state)` asks it about
-one state or a batch; `output` is that of the search, with the value and the weights of all moves.
+one state or a batch; `output` is that of the search, with the value and the weights of all moves. `answer` puts it in
+words, for `python -m train.ask`.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,15 @@ import jax
 import jax.numpy as jnp
 
 import envs
+from envs.base import is_finished
+from envs.render import MARKS
 from jaxmcts import PolicyOutput
 from jaxmcts.model import Env
 from train import checkpoint, run_folder, search
 from train.config import Config
 from train.network import Params, make_network
+
+_FEW = 5  # moves that an answer names with their weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,3 +79,51 @@ def load_agent(run: str | Path, *, iteration: int | None = None, num_simulations
     else:
         raise ValueError(f"`iteration` is {iteration}, but {str(run)!r} keeps agents of {kept}: choose one of them.")
     return Agent(env=env, config=settings, params=params, iteration=iteration)
+
+
+def answer(agent: Agent, moves: Sequence[str]) -> str:
+    """Play `moves`, by their names (`envs.move_name`), from the start of a game and tell what the agent would do there.
+
+    Raises `ValueError` for what is no move, a move that is not legal and one after the end.
+    """
+    state = _after(agent.env, moves)
+    try:
+        board = envs.to_text(agent.env, state)
+    except ValueError:  # a game without a board that can be drawn
+        board = "game over" if is_finished(state) else f"{MARKS[int(state.to_play)]} to play"
+    if is_finished(state):
+        return board
+    action, output = agent(state)
+    mover, sign = MARKS[int(state.to_play)], "+1 is a sure win, -1 a sure loss"
+    return (
+        f"{board}\n\nThe agent plays {envs.move_name(agent.env, int(action))}. "
+        f"It values the position at {output.value:+.2f} for {mover} ({sign}).\n"
+        f"The search weighs the moves: {_weighed(agent.env, output.action_weights.tolist())}\n"
+        "(The move is the best of those tried most, which need not weigh most.)"
+    )
+
+
+def _after(env: Env, moves: Sequence[str]) -> Any:
+    """Play moves by their names; errors as of `answer`."""
+    state = env.init(jax.random.key(0))
+    for number, text in enumerate(moves, start=1):
+        legal = list(envs.legal_moves(env, state))
+        if not legal:
+            raise ValueError(f"Move {number} is {text!r}, but the game is over after {number - 1} moves.")
+        try:
+            action = envs.parse_move(env, text)
+        except ValueError:
+            raise ValueError(f"Move {number} is {text!r}, which is no move: choose one of {' '.join(legal)}.") from None
+        if not env.legal_action_mask(state)[action]:
+            raise ValueError(f"Move {number} is {text!r}, which is not legal there: choose one of {' '.join(legal)}.")
+        state = env.step(state, jnp.int32(action), jax.random.key(number))
+    return state
+
+
+def _weighed(env: Env, weights: Sequence[float]) -> str:
+    """Name the moves with the most weight, the best first, and what is left for the others together."""
+    order = sorted((action for action, weight in enumerate(weights) if weight > 0), key=lambda i: -weights[i])
+    best, others = order[:_FEW], order[_FEW:]
+    named = [f"{envs.move_name(env, action)} {weights[action]:.0%}" for action in best]
+    rest = [f"{len(others)} others {sum(weights[action] for action in others):.0%}"] if others else []
+    return ", ".join(named + rest)

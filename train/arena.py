@@ -52,21 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _answer(given: argparse.Namespace) -> str:
     import jax
 
-    from train import lineup, match
+    from train import lineup, players
 
-    env, entrants = lineup.load((given.first, given.second), given.game)
-    scores = match.play(
-        (entrants[0].player, entrants[1].player),
-        (entrants[0].params, entrants[1].params),
-        jax.random.key(given.seed),
-        env=env,
-        games=given.games,
-        opening_plies=given.opening_plies,
-    )
-    score = Score.count(jax.device_get(scores))
+    env, (first, second) = lineup.load((given.first, given.second), given.game)
+    key = jax.random.key(given.seed)
+    score = Score.count(players.meet(first, second, key, env=env, games=given.games, opening_plies=given.opening_plies))
     low, high = (elo.difference(end) for end in score.interval())
     return (
-        f"{entrants[0].name} against {entrants[1].name}: {score}\n"
+        f"{first.name} against {second.name}: {score}\n"
         f"Elo difference {elo.difference(score.mean):+.0f} (95 % interval {low:+.0f} to {high:+.0f})"
     )
 

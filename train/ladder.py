@@ -15,12 +15,12 @@ import jax
 import numpy as np
 
 from jaxmcts.model import Env
-from train import elo, match, names
+from train import elo, names
 from train.checkpoint import CheckpointError
 from train.config import Config
 from train.elo import Rating
 from train.network import Params
-from train.players import Entrant, Random, Trained, Uct
+from train.players import Entrant, Random, Trained, Uct, meet
 from train.score import Score
 
 RUNGS = 5  # agents of the ladder at the end, at most
@@ -116,15 +116,15 @@ class Ladder:
         while len(scores) < repeats:
             if stopped():
                 return None
-            played = match.play(
-                (first.player, second.player),
-                (first.params, second.params),
+            played = meet(
+                first,
+                second,
                 jax.random.fold_in(key, len(scores)),
                 env=self.env,
                 games=self.config.match_games,
                 opening_plies=self.config.arena_opening_plies,
             )
-            scores.append(jax.device_get(played))  # waits for the games, so that `stopped` is asked after them
+            scores.append(played)
         return Score.count(np.concatenate(scores))
 
 

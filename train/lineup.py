@@ -41,7 +41,7 @@ def _enter(text: str, env: Env, loaded: Agent | None) -> Entrant:
         return Entrant(name=name, player=Trained(env, loaded.config), params=loaded.params)
     if text == names.RANDOM:
         return Entrant(name=text, player=Random(env))
-    rollouts = text.removeprefix("uct:")
+    rollouts = names.rollouts(text)
     if not rollouts.isdecimal() or int(rollouts) < 1:
         raise ValueError(f"The player {text!r} has no number of rollouts: write `uct:100`.")
     return Entrant(name=text, player=Uct(env, int(rollouts)))

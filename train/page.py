@@ -22,7 +22,7 @@ from train.config import Config
 from train.elo import Rating
 from train.presets import PRESETS
 from train.record import Fields, Record
-from train.words import duration, game_name
+from train.score import Score
 
 _TEMPLATE = "report.html.jinja"
 _FILES = {
@@ -43,10 +43,10 @@ def gather(record: Record) -> dict[str, Any]:
         "folder": shlex.quote(str(record.folder)),
         "config": record.config,
         "infinity": math.inf,
-        "title": game_name(record.config.game),
+        "title": _game_name(record.config.game),
         "iterations": record.iteration,
         "finished": record.finished,
-        "duration": duration(record.minutes),
+        "duration": _duration(record.minutes),
         "machine": _machine(record),
         "verdict": record.verdict and _match(record.verdict),
         "rating": record.verdict and ratings.get(record.verdict["first"]),
@@ -89,9 +89,13 @@ def _ratings(record: Record) -> dict[str, Rating]:
 
 
 def _match(line: Fields) -> dict[str, Any]:
-    games = line["wins"] + line["draws"] + line["losses"]
     first, second = names.spell_out(line["first"]), names.spell_out(line["second"])
-    return {**line, "second": second, "title": f"{first[:1].upper()}{first[1:]} against {second}", "games": games}
+    return {
+        **line,
+        "second": second,
+        "title": f"{first[:1].upper()}{first[1:]} against {second}",
+        "games": Score.of(line).games,
+    }
 
 
 def _effort(record: Record) -> dict[str, Any]:
@@ -112,7 +116,7 @@ def _effort(record: Record) -> dict[str, Any]:
     stages += [("matches, checkpoints and the rest", rest)] if rest > 0 else []
     return {
         "counts": [(name, count) for name, count in counts.items() if count is not None],
-        "stages": [(stage, duration(minutes), minutes / max(record.minutes, 1e-9)) for stage, minutes in stages],
+        "stages": [(stage, _duration(minutes), minutes / max(record.minutes, 1e-9)) for stage, minutes in stages],
     }
 
 
@@ -169,6 +173,20 @@ def _facts(about: Fields, prefix: str = "") -> list[tuple[str, str]]:
     for name, value in about.items():
         facts += _facts(value, f"{prefix}{name}: ") if isinstance(value, Mapping) else [(prefix + name, str(value))]
     return facts
+
+
+def _game_name(game: str) -> str:
+    name, bracket, options = game.partition("(")
+    return name.replace("_", " ").strip().title() + (f" ({options}" if bracket else "")
+
+
+def _duration(minutes: float) -> str:
+    seconds = round(60 * minutes)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02} s"
+    return f"{seconds // 3600} h {seconds // 60 % 60:02} min"
 
 
 def render(page: Mapping[str, Any]) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import jaxmcts
 from jaxmcts.model import Env, PyTree
-from train import search
+from train import match, search
 from train.config import Config
 from train.match import Player
 
@@ -60,3 +61,16 @@ class Entrant:
     name: str
     player: Player
     params: PyTree = ()
+
+
+def meet(first: Entrant, second: Entrant, key: jax.Array, *, env: Env, games: int, opening_plies: int) -> np.ndarray:
+    """Let two entrants play a match and wait for it: the first one's points `[games]`, as of `match.play`."""
+    points = match.play(
+        (first.player, second.player),
+        (first.params, second.params),
+        key,
+        env=env,
+        games=games,
+        opening_plies=opening_plies,
+    )
+    return np.asarray(jax.device_get(points))

@@ -150,12 +150,12 @@ def _events(folder: Path, minutes: float) -> SummaryWriter:
     They are written by a thread with a queue, so a run that is killed may lose the last ones, and it may have
     written some that are no part of the run it is resumed as. The metrics are neither short nor long by any.
     """
-    path, metrics = folder / run_folder.TENSORBOARD, folder / run_folder.METRICS
+    path = folder / run_folder.TENSORBOARD
     shutil.rmtree(path, ignore_errors=True)
     events = SummaryWriter(str(path), purge_step=1)  # a TensorBoard that is looking on forgets the old ones
     began = time.time() - 60 * minutes
-    for text in metrics.read_text().splitlines() if metrics.exists() else []:
-        if line := run_folder.read_line(text):
+    for line in run_folder.read_metrics(folder):
+        if line is not None:
             _add(events, line, began + 60 * line["minutes"])
     return events
 

@@ -62,15 +62,11 @@ class Record:
 
 def read(folder: Path) -> Record:
     """Read the record of a run. Raises `ValueError` if the folder is no run."""
-    config = run_folder.read_config(folder)
-    path = folder / run_folder.METRICS
-    lines = (
-        [run_folder.read_line(line) for line in path.read_text(errors="replace").splitlines()] if path.exists() else []
-    )
+    (config, about), lines = run_folder.read(folder), run_folder.read_metrics(folder)
     return Record(
         folder=folder,
         config=config,
-        about=run_folder.read_about(folder),
+        about=about,
         iterations=[line for line in lines if line is not None and line.get("kind") == "iteration"],
         matches=[line for line in lines if line is not None and line.get("kind") == "match"],
         unread=lines.count(None),

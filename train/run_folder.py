@@ -46,17 +46,12 @@ def _unused(runs: Path, name: str) -> Path:
 
 def read_config(folder: Path) -> Config:
     """Read the config of a run. Raises `ValueError` if the folder is none, or its file is not as a run wrote it."""
-    return _read(folder)[0]
-
-
-def read_about(folder: Path) -> dict[str, dict[str, Any]]:
-    """Read what is told beside the config: versions, device; errors as of `read_config`."""
-    return _read(folder)[1]
+    return read(folder)[0]
 
 
 def changes(folder: Path) -> list[str]:
     """Say in what this machine differs from the one the run was begun on, as far as results depend on it."""
-    before, now = read_about(folder), _surroundings()
+    (_, before), now = read(folder), _surroundings()
     return [
         f"{name} is {value}, was {before.get(part, {}).get(name)}"
         for part, values in now.items()
@@ -83,7 +78,8 @@ def _usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _read(folder: Path) -> tuple[Config, dict[str, dict[str, Any]]]:
+def read(folder: Path) -> tuple[Config, dict[str, dict[str, Any]]]:
+    """Read the config of a run and what is told beside it: versions, device. Errors as of `read_config`."""
     path = folder / CONFIG
     if not path.is_file():
         raise ValueError(f"`run` is {str(folder)!r}, but it holds no {CONFIG}: give the folder of a run.")
@@ -130,6 +126,12 @@ def _iteration(line: str) -> int:
     """Tell the iteration a line of the metrics is about; 0 if it is none of a run's."""
     fields = read_line(line)
     return fields["iteration"] if fields is not None and fields.get("kind") in _LINES else 0
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any] | None]:
+    """Read the metrics of a run so far, line by line, as `read_line` does; no lines if there is no file yet."""
+    path = folder / METRICS
+    return [read_line(line) for line in path.read_text(errors="replace").splitlines()] if path.exists() else []
 
 
 def read_line(line: str) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ import pytest
 import envs
 import train
 from tests.train import runs
-from train import ask
+from train import agent, ask
 from train.agent import Agent
 from train.network import make_network
 
@@ -42,13 +42,13 @@ def test_a_game_whose_actions_are_a_list_is_answered_in_numbers(player: Agent) -
     class Listed(envs.TicTacToe):
         action_layout = envs.ActionLayout(others=("first", "second"))
 
-    text = ask.answer(dataclasses.replace(player, env=Listed()), ["4", "first"])
+    text = agent.answer(dataclasses.replace(player, env=Listed()), ["4", "first"])
     told = re.search(r"The agent plays (\w+)\.", text)
     assert text.startswith("O . .\n. X .\n. . .\n") and told is not None and told[1] in "second 2 3 5 6 7 8".split()
 
 
 def test_a_finished_game_is_shown_without_a_move(player: Agent) -> None:
-    assert ask.answer(player, "a1 a2 b1 b2 c1".split()).endswith("3 . . .\nX won")
+    assert agent.answer(player, "a1 a2 b1 b2 c1".split()).endswith("3 . . .\nX won")
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_a_game_without_a_board_is_answered_too(player: Agent) -> None:
     config = dataclasses.replace(player.config, network="mlp")
     params = make_network(Flat(), config).init(jax.random.key(0))
     flat = dataclasses.replace(player, env=Flat(), config=config, params=params)
-    assert ask.answer(flat, ["4"]).startswith("O to play\n\nThe agent plays ")
-    assert ask.answer(flat, "0 3 1 4 2".split()) == "game over"
+    assert agent.answer(flat, ["4"]).startswith("O to play\n\nThe agent plays ")
+    assert agent.answer(flat, "0 3 1 4 2".split()) == "game over"
 
 
 def test_what_cannot_be_read_is_an_error_and_no_trace(capsys: pytest.CaptureFixture[str]) -> None:

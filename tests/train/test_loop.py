@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import train
-from train import ask, loop, match, timing
+from train import agent, loop, match, timing
 from train import stages as training_stages
 from train.loop import Result
 from train.presets import debug
@@ -88,7 +88,7 @@ def test_the_agent_can_be_loaded_and_asked(results: list[Result]) -> None:
     action, output = player(state, jax.random.key(1))
     assert action.shape == (3,) and (action == action[0]).all()  # it plays without noise
     np.testing.assert_allclose(output.action_weights.sum(axis=1), np.ones(3), rtol=1e-5)
-    assert "The agent plays" in ask.answer(player, ["b2", "a1"])
+    assert "The agent plays" in agent.answer(player, ["b2", "a1"])
 
 
 def test_a_limit_of_time_ends_the_run_with_a_match(stages: Stages, tmp_path: Path) -> None:

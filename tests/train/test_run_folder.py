@@ -41,7 +41,7 @@ MATCH: dict[str, Any] = {
 def test_a_damaged_or_foreign_config_is_named(contents: bytes, reason: str, tmp_path: Path) -> None:
     path = tmp_path / run_folder.CONFIG
     path.write_bytes(contents)
-    for read in (run_folder.read_config, run_folder.read_about, run_folder.changes, record.read):
+    for read in (run_folder.read_config, run_folder.read, run_folder.changes, record.read):
         with pytest.raises(
             ValueError, match=rf"{path}' cannot be used. (.|\n)*{reason}(.|\n)*bring it back from a copy"
         ):
