@@ -1,6 +1,6 @@
 """Batched Monte Carlo tree search in JAX whose cost per simulation does not grow with the budget."""
 
-from jaxmcts.backup import Update, mean_backup
+from jaxmcts.backup import Added, AtEdge, Relay, Update, mean_backup
 from jaxmcts.evaluators import network_evaluator, rollout_evaluator
 from jaxmcts.model import Env, Evaluation, Model, Transition, model_from_env, model_from_recurrent_fn
 from jaxmcts.policy import PolicyOutput, alphazero_policy, gumbel_policy, uct_policy
@@ -22,6 +22,8 @@ from jaxmcts.validation import validate
 from jaxmcts.view import view
 
 __all__ = [
+    "Added",
+    "AtEdge",
     "Edge",
     "Env",
     "Evaluation",
@@ -30,6 +32,7 @@ __all__ = [
     "Model",
     "Node",
     "PolicyOutput",
+    "Relay",
     "Summary",
     "Transition",
     "Tree",

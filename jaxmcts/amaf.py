@@ -18,7 +18,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxmcts.backup import Update, mean_backup
+from jaxmcts.backup import Added, Relay, Update, mean_backup
 from jaxmcts.model import Number, PyTree
 from jaxmcts.qvalue import Fpu, complete, fpu_zero
 from jaxmcts.rules.pick import best
@@ -28,38 +28,48 @@ from jaxmcts.tree import ROOT, Edge, Node, Tree, read, read_node, read_scalars
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Amaf:
-    """Statistics of one node: row 0 of the moves of the player to move there, row 1 of the other's."""
+    """Statistics of nodes: of the moves of the player to move there, and of the other's. One array, for one write."""
 
-    visits: jax.Array  # [2, A] int32, simulations through the node in which that player played the action
-    sums: jax.Array  # [2, A] their returns at the node, in that player's view
-    played: jax.Array  # [2, A] bool, what was played from the node on in the last simulation through it
+    packed: jax.Array  # [..., 2, 2, A] floats: by player, the one to move first; then visits and summed returns
+
+    @property
+    def visits(self) -> jax.Array:
+        """Simulations through the node in which that player played the action, `[..., 2, A]`."""
+        return self.packed[..., 0, :]
+
+    @property
+    def sums(self) -> jax.Array:
+        """Their returns at the node, in that player's view, `[..., 2, A]`."""
+        return self.packed[..., 1, :]
 
 
 def no_amaf(batch_size: int, capacity: int, num_actions: int) -> Amaf:
-    """Return the `rule_state` of trees without simulations, arrays `[B, capacity, 2, A]`."""
-    shape = (batch_size, capacity, 2, num_actions)
-    return Amaf(
-        visits=jnp.zeros(shape, jnp.int32), sums=jnp.zeros(shape, jnp.result_type(float)), played=jnp.zeros(shape, bool)
-    )
+    """Return the `rule_state` of trees without simulations, `[B, capacity, ...]`."""
+    return Amaf(packed=jnp.zeros((batch_size, capacity, 2, 2, num_actions), jnp.result_type(float)))
 
 
-def amaf_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
-    """Average returns, and credit them to every action played from the parent on, once a simulation.
+Line = tuple[jax.Array, jax.Array]  # the return, and 1 where a player played an action to get it, 0 elsewhere: [2, A]
 
-    The child says what was played below it: a new node nothing yet, any other what this simulation has just written
-    there. Do not continue a tree with a smaller `max_depth`, where a node with an older entry would be the last.
-    """
+
+def _no_moves(leaf: Node) -> Line:
+    return leaf.raw_value, jnp.zeros((2, *leaf.q.shape), leaf.q.dtype)
+
+
+def _credit(parent: Node, edge: Edge, child: Node, below: Line) -> tuple[Update, Line]:
+    value, played = below
     update, returns = mean_backup(parent, edge, child, value)
-    below = _kept(child.rule_state).played
-    below = jnp.where(edge.discount < 0, below[::-1], below)  # the other player's view
-    played = below.at[0, edge.action].set(True)
-    gains = jnp.stack([returns, -returns])[:, None]
-    amaf = Amaf(
-        visits=parent.rule_state.visits + played,
-        sums=parent.rule_state.sums + jnp.where(played, gains, 0),
-        played=played,
-    )
-    return dataclasses.replace(update, rule_state=amaf), returns
+    played = jnp.where(edge.discount < 0, played[::-1], played)  # the other player's view
+    here = jnp.arange(2 * parent.q.shape[0]).reshape(played.shape) == edge.action  # no scatter, which is slower
+    played = jnp.where(here, 1, played)
+    one = jnp.ones_like(returns)
+    gains = jnp.stack([one, returns, one, -returns]).reshape(2, 2, 1)
+    _kept(parent.rule_state)
+    amaf = Amaf(packed=Added(gains * played[:, None]))
+    return dataclasses.replace(update, rule_state=amaf), (returns, played)
+
+
+amaf_backup = Relay(fn=_credit, start=_no_moves)
+"""Average returns, and credit them to every action played from the parent on, once a simulation."""
 
 
 def beta_by_hand(node: Node, amaf_visits: jax.Array, *, k: Number = 1000.0) -> jax.Array:
@@ -119,7 +129,7 @@ def grave(
     del key
     node, row = read_node(tree, index), _reference(tree, index, least_visits)
     kept = _kept(tree.rule_state)
-    visits, sums = read(kept.visits, *row), read(kept.sums, *row)
+    visits, sums = read(kept.packed, *row)
 
     def beta(node: Node, amaf_visits: jax.Array) -> jax.Array:
         return beta_by_bias(node, amaf_visits, bias=bias)

@@ -2,7 +2,8 @@
 
 `backup(parent, edge, child, value) -> (Update, value)`. `value` is what the level below passed up (at the bottom
 the leaf's raw value), in the view of the player to move at `child`; what is returned goes to the next level, in
-the view of the player to move at `parent`. The search walks the path bottom-up and calls it once per edge.
+the view of the player to move at `parent`. The search walks the path bottom-up and calls it once per edge. A backup
+that has more to tell the next level is a `Relay`.
 """
 
 import dataclasses
@@ -24,10 +25,39 @@ class Update:
 
     q: jax.Array  # [] of the edge, view of the player who moves
     value: jax.Array  # [] of the parent
-    rule_state: PyTree = ()  # the parent's new share of `rule_state`
+    rule_state: PyTree = ()  # the parent's new share of `rule_state`; instead of an array: `AtEdge`, `Added`
 
 
-Backup = Callable[[Node, Edge, Node, jax.Array], tuple[Update, jax.Array]]
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class AtEdge:
+    """The new entry `[...]` of this edge in an array `[A, ...]` of `rule_state`; the others stay. A short write."""
+
+    entry: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Added:
+    """What to add to an array of `rule_state`, of its shape and dtype. A write without a read."""
+
+    amount: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Relay:
+    """A backup that passes up more than a value: `fn(parent, edge, child, message) -> (Update, message)`.
+
+    A message is any pytree of arrays. `start(leaf: Node) -> message` makes the first one, from the node where the
+    simulation ended; for a plain backup it is the leaf's raw value.
+    """
+
+    fn: Callable[[Node, Edge, Node, PyTree], tuple[Update, PyTree]]
+    start: Callable[[Node], PyTree]
+
+
+Backup = Callable[[Node, Edge, Node, jax.Array], tuple[Update, jax.Array]] | Relay
 
 
 def mean_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
@@ -129,12 +159,11 @@ def highest_value(q: jax.Array, visits: jax.Array) -> jax.Array:
 def power_mean(x: jax.Array, visits: jax.Array, power: Number) -> jax.Array:
     """Return (sum N x^power / sum N)^(1 / power) `[]` for `x [A]` in [0, 1].
 
-    In logarithms from the largest x, so that a high power neither overflows nor underflows.
+    By the largest x, so that a high power neither overflows nor underflows.
     """
-    logs = jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))
-    top = highest_value(logs, visits)
-    powers = jnp.exp(power * jnp.where(visits > 0, logs - top, 0))
-    return jnp.exp(top + jnp.log(mean_value(powers, visits)) / power)
+    top = highest_value(x, visits)
+    shares = jnp.where(visits > 0, x / jnp.where(top > 0, top, 1), 0)
+    return top * mean_value(shares**power, visits) ** (1 / power)
 
 
 def variance_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
@@ -145,8 +174,7 @@ def variance_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> 
     """
     update, returns = mean_backup(parent, edge, child, value)
     spread = (returns - edge.q) * (returns - update.q)  # 0 at the first visit, where q is the return
-    spread = jnp.where(_one_hot(edge, parent), spread, 0)
-    return dataclasses.replace(update, rule_state=parent.rule_state + spread), returns
+    return dataclasses.replace(update, rule_state=AtEdge(parent.rule_state[edge.action] + spread)), returns
 
 
 def bounds_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
@@ -166,20 +194,46 @@ def no_bounds(batch_size: int, capacity: int) -> jax.Array:
     return jnp.broadcast_to(jnp.array([jnp.inf, -jnp.inf]), (batch_size, capacity, 2))
 
 
-def checked(given: Any, rule_state: PyTree) -> tuple[Update, jax.Array]:
-    """Demand `(Update, value)` from a backup, of scalars, with the parent's `rule_state` in the form it has."""
-    new, value = checks.pair(given, "backup", "Update, value")
+def as_relay(backup: Backup) -> Relay:
+    """Take a plain backup as one that relays a value."""
+    return backup if isinstance(backup, Relay) else Relay(fn=backup, start=_raw_value)
+
+
+def _raw_value(leaf: Node) -> jax.Array:
+    return leaf.raw_value
+
+
+def checked(given: Any, parent: Node, message: PyTree) -> tuple[Update, PyTree]:
+    """Demand `(Update, message)` from a backup: scalars, and `rule_state` and `message` in the forms they have."""
+    new, passed = checks.pair(given, "backup", "Update, value")
     if not isinstance(new, Update):
         raise TypeError(f"`backup` gave a {type(new).__name__}, expected a `jaxmcts.Update`.")
-    dtype = jnp.result_type(float)
-    new = Update(
-        q=jnp.asarray(new.q, dtype),
-        value=jnp.asarray(new.value, dtype),
+    update = Update(
+        q=_scalar("q", new.q),
+        value=_scalar("value", new.value),
         rule_state=checks.arrays(new.rule_state, "rule_state"),
     )
-    value = jnp.asarray(value, dtype)
-    for field, array in (("q", new.q), ("value", new.value), ("value to pass up", value)):
-        if array.shape != ():
-            raise ValueError(f"`backup` gave `{field}` of shape {array.shape}, expected a scalar: it sees one edge.")
-    checks.same_form("rule_state", new.rule_state, rule_state)
-    return new, value
+    checks.same_form("rule_state", _whole(update.rule_state, parent), parent.rule_state)
+    if isinstance(message, jax.Array) and message.shape == ():
+        return update, _scalar("value to pass up", passed)
+    passed = checks.arrays(passed, "value to pass up")
+    checks.same_form("value to pass up", passed, message, holder="`start` gave")
+    return update, passed
+
+
+def _scalar(field: str, given: Any) -> jax.Array:
+    array = jnp.asarray(given, jnp.result_type(float))
+    if array.shape != ():
+        raise ValueError(f"`backup` gave `{field}` of shape {array.shape}, expected a scalar: it sees one edge.")
+    return array
+
+
+def _whole(rule_state: PyTree, parent: Node) -> PyTree:
+    """Give what stands for an array of `rule_state` the form of that array."""
+
+    def whole(leaf: Any) -> Any:
+        if isinstance(leaf, AtEdge):
+            return jnp.broadcast_to(leaf.entry, (*parent.q.shape, *leaf.entry.shape))
+        return leaf.amount if isinstance(leaf, Added) else leaf
+
+    return jax.tree.map(whole, rule_state, is_leaf=lambda leaf: isinstance(leaf, AtEdge | Added))

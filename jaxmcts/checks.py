@@ -160,19 +160,19 @@ def _number(name: str, field: str, array: jax.Array) -> None:
         raise TypeError(f"`{name}` gave `{field}` of dtype {array.dtype}, expected floating point.")
 
 
-def same_form(name: str, given: PyTree, root: PyTree) -> None:
-    """Demand that what came back for `name` can be stored: the structure, shapes and dtypes that the tree holds."""
+def same_form(name: str, given: PyTree, root: PyTree, *, holder: str = "the tree holds") -> None:
+    """Demand that what came back for `name` can be stored: the structure, shapes and dtypes that `holder` has."""
     given_form: Any = jax.tree.structure(given)
     root_form: Any = jax.tree.structure(root)
     if given_form != root_form:
         raise TypeError(
-            f"`{name}` came back with structure {given_form}, but the tree holds {root_form}: both must be the same."
+            f"`{name}` came back with structure {given_form}, but {holder} {root_form}: both must be the same."
         )
     for (path, new), old in zip(jax.tree.leaves_with_path(given), jax.tree.leaves(root), strict=True):
         if jnp.shape(new) != old.shape or jnp.result_type(new) != old.dtype:
             raise TypeError(
                 f"`{name}`{jax.tree_util.keystr(path)} came back as {jnp.result_type(new)}{list(jnp.shape(new))}, but "
-                f"the tree holds {old.dtype}{list(old.shape)}: shape and dtype must stay the same; cast it."
+                f"{holder} {old.dtype}{list(old.shape)}: shape and dtype must stay the same; cast it."
             )
 
 

@@ -10,7 +10,7 @@ import jax
 from jax.tree_util import Partial
 
 from jaxmcts import checks
-from jaxmcts.backup import Backup
+from jaxmcts.backup import Backup, Relay, as_relay
 from jaxmcts.batching import as_partial, detach, fold_in, fold_vmap, row_keys, vary_alike
 from jaxmcts.model import Evaluation, Model, PyTree
 from jaxmcts.simulation import Live, Rules, simulations
@@ -145,7 +145,7 @@ def advance(
     if max_depth is not None:
         checks.positive("max_depth", max_depth)
     depth_limit = min(max_depth or tree.capacity, max(tree.capacity - 1, 1))
-    rules = Rules(select=_as_rule(select), root_select=_as_rule(root_select), backup=as_partial(backup))
+    rules = Rules(select=_as_rule(select), root_select=_as_rule(root_select), backup=_as_relay(backup))
     checks.constants(rules, tree.batch_size)
     arguments = detach((checks.arrays(params, "params"), tree, rules))
     return _compiled(*arguments, model=model, num_simulations=num_simulations, max_depth=depth_limit, refill=refill)
@@ -161,3 +161,8 @@ def _compiled(
 
 def _as_rule(rule: Rule) -> Partial | Live:
     return Live(as_partial(rule.fn)) if isinstance(rule, Live) else as_partial(rule)
+
+
+def _as_relay(backup: Backup) -> Relay:
+    relay = as_relay(backup)
+    return Relay(fn=as_partial(relay.fn), start=as_partial(relay.start))

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 
 from jaxmcts import checks
-from jaxmcts.backup import Update, checked
+from jaxmcts.backup import Added, AtEdge, Relay, Update, checked
 from jaxmcts.batching import fold_in, for_row, vary_alike
 from jaxmcts.model import Model, PyTree, Transition
 from jaxmcts.tree import (
@@ -64,7 +64,7 @@ class Rules:
 
     select: Partial | Live
     root_select: Partial | Live
-    backup: Partial
+    backup: Relay
 
 
 def simulations(
@@ -244,28 +244,34 @@ def _clean_transition(transition: Transition) -> tuple[Transition, jax.Array]:
     return cleaned, jnp.where(good, 0, Flags.NOT_FINITE.value).astype(jnp.int32)
 
 
-def _back_up(line: _Line, path: jax.Array, leaf: jax.Array, backup: Partial) -> tuple[_Line, jax.Array, jax.Array]:
+def _back_up(line: _Line, path: jax.Array, leaf: jax.Array, backup: Relay) -> tuple[_Line, jax.Array, jax.Array]:
     """Walk every row from its `leaf [B]` to its root, writing what `backup` says of each edge.
 
     The places passed, roots left out, are listed in `path`, row after row; returns their number too.
     """
     bases = line.bases
     below = read_scalars(line.tree, leaf)
+
+    def start(row: jax.Array, place: jax.Array, below: Scalars) -> PyTree:
+        return checks.arrays(for_row(backup.start, row)(read_node(line.tree, place, scalars=below)), "start")
+
+    message = vary_alike(jax.vmap(start)(line.rows, leaf, below), below)
     ends = jnp.cumsum(below.depth, dtype=jnp.int32)  # a row's places end here in `path`
 
-    def climb(carry: tuple[jax.Array, jax.Array, Scalars, jax.Array, jax.Array, jax.Array, Written]) -> Any:
-        level, place, below, value, flags, path, written = carry
+    def climb(carry: tuple[jax.Array, jax.Array, Scalars, PyTree, jax.Array, jax.Array, Written]) -> Any:
+        level, place, below, message, flags, path, written = carry
         tree = dataclasses.replace(line.tree, **written)
         active, parent = place > bases, bases + below.parent
         above = read_scalars(tree, parent)
 
         def visit(
-            row: jax.Array, parent: jax.Array, above: Scalars, place: jax.Array, below: Scalars, value: jax.Array
-        ) -> tuple[Update, jax.Array]:
+            row: jax.Array, parent: jax.Array, above: Scalars, place: jax.Array, below: Scalars, message: PyTree
+        ) -> tuple[Update, PyTree]:
             node, child = read_node(tree, parent, scalars=above), read_node(tree, place, scalars=below)
-            return checked(for_row(backup, row)(node, read_edge(tree, parent, below), child, value), node.rule_state)
+            given = for_row(backup.fn, row)(node, read_edge(tree, parent, below), child, message)
+            return checked(given, node, message)
 
-        update, passed = jax.vmap(visit)(line.rows, parent, above, place, below, value)
+        update, passed = jax.vmap(visit)(line.rows, parent, above, place, below, message)
         is_finite = jax.vmap(_is_finite)(update)
         flags = flags | jnp.where(active & ~is_finite, Flags.NOT_FINITE.value, 0)
         position = jnp.where(active, ends - 1 - level, path.shape[0])
@@ -273,22 +279,29 @@ def _back_up(line: _Line, path: jax.Array, leaf: jax.Array, backup: Partial) -> 
         counted = above.replace(value=update.value, total_visits=above.total_visits + 1)
         above = Scalars(packed=jnp.where(is_finite[:, None], counted.packed, above.packed))
         target = jnp.where(active & is_finite, parent, line.end)
-        put = functools.partial(_put, target)
+
+        def put(array: jax.Array, new: jax.Array | AtEdge | Added) -> jax.Array:
+            if isinstance(new, AtEdge):
+                return _put((target, below.action), array, new.entry)
+            if isinstance(new, Added):
+                return array.at[target].add(new.amount, mode="drop", unique_indices=True)
+            return _put(target, array, new)
+
         written = {
             "visits": tree.visits.at[target, below.action].add(1, mode="drop", unique_indices=True),
-            "q": tree.q.at[target, below.action].set(update.q, mode="drop", unique_indices=True),
+            "q": put(tree.q, AtEdge(update.q)),
             "packed": put(tree.packed, above.packed),
             "rule_state": jax.tree.map(put, tree.rule_state, update.rule_state),
         }
-        return level + 1, parent, above, jnp.where(active, passed, value), flags, path, written
+        return level + 1, parent, above, passed, flags, path, written  # at a root nobody listens any more
 
     written = {name: getattr(line.tree, name) for name in ("visits", "q", "packed", "rule_state")}
-    start = (jnp.int32(0), leaf, below, below.raw_value, line.tree.flags, path, written)
-    *_, flags, path, written = jax.lax.while_loop(lambda carry: jnp.any(carry[1] > bases), climb, start)
+    carry = (jnp.int32(0), leaf, below, message, line.tree.flags, path, written)
+    *_, flags, path, written = jax.lax.while_loop(lambda carry: jnp.any(carry[1] > bases), climb, carry)
     return line.replace(**written, flags=flags), path, ends[-1]
 
 
-def _put(place: jax.Array, array: jax.Array, new: jax.Array) -> jax.Array:
+def _put(place: jax.Array | tuple[jax.Array, ...], array: jax.Array, new: jax.Array) -> jax.Array:
     """Write `new [B, ...]` at the places `place [B]`; one out of range writes nothing."""
     return array.at[place].set(new.astype(array.dtype), mode="drop", unique_indices=True)
 
@@ -305,7 +318,7 @@ def _tie(leaf: jax.Array) -> jax.Array:
         leaf = jax.random.key_data(leaf)
     if jnp.issubdtype(leaf.dtype, jnp.inexact):
         leaf = leaf != leaf
-    return jnp.sum(leaf.astype(jnp.float32))
+    return leaf.reshape(-1)[0].astype(jnp.float32)
 
 
 def _refresh(line: _Line, select: Partial, path: jax.Array, length: jax.Array, chunk: int) -> _Line:

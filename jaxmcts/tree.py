@@ -134,6 +134,7 @@ class Node:
     value: jax.Array  # [] V(s), search value
     raw_value: jax.Array  # [] value before search
     depth: jax.Array  # [] int32
+    extras: PyTree = ()  # what the model's evaluation gave beside value and prior
     rule_state: PyTree = ()
 
 
@@ -176,6 +177,7 @@ def read_node(tree: Tree, *index: jax.Array | int, scalars: Scalars | None = Non
         value=scalars.value,
         raw_value=scalars.raw_value,
         depth=scalars.depth,
+        extras=jax.tree.map(lambda x: read(x, *index), tree.extras),
         rule_state=jax.tree.map(lambda x: read(x, *index), tree.rule_state),
     )
 

@@ -282,6 +282,38 @@ class PowerMeanNode(RecomputedNode):
         return 6 * sum(n / total * ((q + 3) / 6) ** 3 for n, q in edges) ** (1 / 3) - 3
 
 
+# Uncertain evaluations: each counts by the weight of its node, here of an error as large as the value.
+
+
+def weight(node: Node) -> float:
+    return 0.25 / (abs(node.raw_value) + 0.25 / 8)
+
+
+class UncertainNode(RecomputedNode):
+    def summed(self, action: int) -> float:
+        """The weights of the simulations through an edge; at a node without edges each ends there."""
+        if action not in self.edges:
+            return 0.0
+        edge = self.edges[action]
+        below = sum(edge.child.summed(a) for a in edge.child.edges)  # type: ignore[attr-defined]
+        return weight(edge.child) * (1 if edge.child.edges else len(edge.returns)) + below
+
+    @property
+    def value(self) -> float:
+        weights = {a: self.summed(a) for a in self.edges}
+        total = weight(self) * self.raw_value + sum(w * self.q(a) for a, w in weights.items())
+        return total / (weight(self) + sum(weights.values()))
+
+
+def katago_by_weight(node: Node) -> Scores:
+    assert isinstance(node, UncertainNode)
+    weights = {a: node.summed(a) for a in node.actions}
+    total = sum(weights.values())
+    scale = (1.0 + 0.45 * math.log((total + 500) / 500)) * math.sqrt(total + 0.01)
+    q = completed(node, fpu_katago)
+    return {a: q[a] + scale * node.prior[a] / (1 + weights[a]) for a in node.actions}
+
+
 # All moves as first
 
 

@@ -12,6 +12,8 @@ from tests.bench.duel import Row
 
 SECTIONS = {
     "speed": "simulations per second against mctx and C++",
+    "mctx_names": "a program written for mctx by mctx and by jaxmcts.mctx",
+    "rules": "each rule and backup against PUCT evaluated the same way",
     "grid": "small and large sizes against mctx and C++",
     "growth": "time per simulation as the budget grows",
     "overhead": "a search with a network against its evaluations alone",

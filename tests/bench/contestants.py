@@ -53,18 +53,24 @@ def jaxmcts_search(cell: Cell) -> Search:
     return _compiled(visits, cell)
 
 
-def mctx_search(cell: Cell) -> Search:
-    """Prepare mctx's search."""
-    step = world.recurrent_fn(cell)
+def mctx_search(cell: Cell, names: Any = mctx, own_transform: bool = False) -> Search:
+    """Prepare mctx's search, or ours by mctx's names: `names` is the module that the program imports.
+
+    The q-transform is mctx's, or with `own_transform` the same in a function of the program's own.
+    """
+    step = world.recurrent_fn(cell, names)
+    transform = own_by_min_max if own_transform else names.qtransform_by_min_max
+    # An unvisited edge reads the lowest value. That is (q + 1) / 2 but for a constant, which changes no choice.
+    transform = functools.partial(transform, min_value=cell.fpu, max_value=cell.fpu + 2)
 
     def visits(params: Any, key: jax.Array, state: Any) -> jax.Array:
-        output = mctx.muzero_policy(
+        output = names.muzero_policy(
             params,
             key,
-            world.root_output(cell, state),
+            world.root_output(cell, state, names),
             step,
             cell.simulations,
-            qtransform=functools.partial(_fpu_then_unit_interval, fpu=cell.fpu),
+            qtransform=transform,
             dirichlet_fraction=0.0,
         )
         return output.search_tree.summary().visit_counts
@@ -72,10 +78,10 @@ def mctx_search(cell: Cell) -> Search:
     return _compiled(visits, cell)
 
 
-def _fpu_then_unit_interval(tree: Any, node_index: jax.Array, *, fpu: float) -> jax.Array:
-    """Complete unvisited edges with `fpu`, then map; with -1 it is mctx's `qtransform_by_min_max(-1, 1)`."""
-    q = jnp.where(tree.children_visits[node_index] > 0, tree.qvalues(node_index), fpu)
-    return (q + 1) / 2
+def own_by_min_max(tree: Any, node_index: jax.Array, *, min_value: float, max_value: float) -> jax.Array:
+    """Map q to [0, 1], unvisited edges to 0, as a user would write it."""
+    q = jnp.where(tree.children_visits[node_index] > 0, tree.qvalues(node_index), min_value)
+    return (q - min_value) / (max_value - min_value)
 
 
 def _compiled(visits: Callable[[Any, jax.Array, Any], jax.Array], cell: Cell) -> Search:

@@ -1,8 +1,10 @@
 """The benchmarks measure what they say: every contestant builds the same trees, and the tables read well."""
 
+import mctx
 import numpy as np
 import pytest
 
+import jaxmcts.mctx
 from tests.bench import contestants, perfect, report, timing
 from tests.bench.world import Cell
 
@@ -10,8 +12,11 @@ SHARP = Cell(batch=8, actions=9, simulations=24)
 FLAT = Cell(batch=8, actions=9, simulations=24, scale=3.0, fpu=0.0)
 
 
-def test_mctx_builds_the_same_trees() -> None:
-    np.testing.assert_array_equal(contestants.jaxmcts_search(FLAT)(), contestants.mctx_search(FLAT)())
+@pytest.mark.parametrize("own_transform", [False, True])
+def test_mctx_builds_the_same_trees_under_its_names_too(own_transform: bool) -> None:
+    ours = contestants.jaxmcts_search(FLAT)()
+    for names in (mctx, jaxmcts.mctx):
+        np.testing.assert_array_equal(ours, contestants.mctx_search(FLAT, names, own_transform)())
 
 
 @pytest.mark.slow  # needs a C++ compiler, which nothing else in the project does

@@ -100,8 +100,8 @@ def model(cell: Cell) -> jaxmcts.Model:
     return jaxmcts.Model(step=HashStep(), evaluate=HashEvaluate(cell.actions))
 
 
-def recurrent_fn(cell: Cell) -> Any:
-    """Return the world as mctx's `recurrent_fn`; `params` is the width of the logits."""
+def recurrent_fn(cell: Cell, names: Any = mctx) -> Any:
+    """Return the world as the `recurrent_fn` of `names`, mctx or ours; `params` is the width of the logits."""
 
     def step(params: Any, key: jax.Array, action: jax.Array, state: Any) -> tuple[Any, Any]:
         del key
@@ -109,13 +109,13 @@ def recurrent_fn(cell: Cell) -> Any:
         logits, value = judge(state, cell.actions, params)
         reward = jnp.zeros_like(value)
         discount = jnp.full_like(value, DISCOUNT)
-        output = mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value)
+        output = names.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value)
         return output, state
 
     return step
 
 
-def root_output(cell: Cell, state: Any) -> Any:
-    """Return the evaluated roots in mctx's form."""
+def root_output(cell: Cell, state: Any, names: Any = mctx) -> Any:
+    """Return the evaluated roots in the form of `names`."""
     logits, value = judge(state, cell.actions, cell.scale)
-    return mctx.RootFnOutput(prior_logits=logits, value=value, embedding=state)
+    return names.RootFnOutput(prior_logits=logits, value=value, embedding=state)

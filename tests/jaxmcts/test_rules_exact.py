@@ -15,7 +15,7 @@ import pytest
 from jax.tree_util import Partial
 
 import jaxmcts
-from jaxmcts import amaf, backup, qvalue
+from jaxmcts import amaf, backup, qvalue, uncertainty
 from jaxmcts.rules import engines, gates, muzero, puct, regularised, uct, variance
 from tests import oracle_rules as plain
 from tests import oracles, worlds
@@ -42,21 +42,21 @@ class Case:
     select: Any
     root_select: Any = None
     oracle: plain.By
-    backup: Callable[..., Any] = jaxmcts.mean_backup
-    rule_state: Callable[[], Any] = lambda: ()
+    backup: Any = jaxmcts.mean_backup
+    rule_state: Callable[[int, int, int], Any] = lambda batch_size, capacity, num_actions: ()
     node_type: type[oracles.Node] = oracles.Node
 
 
-def spreads() -> jax.Array:
-    return jnp.zeros((NUM_ROWS, CAPACITY, NUM_ACTIONS))
+def per_edge(batch_size: int, capacity: int, num_actions: int) -> jax.Array:
+    return jnp.zeros((batch_size, capacity, num_actions))
 
 
-def bounds() -> jax.Array:
-    return backup.no_bounds(NUM_ROWS, CAPACITY)
+def bounds(batch_size: int, capacity: int, num_actions: int) -> jax.Array:
+    return backup.no_bounds(batch_size, capacity)
 
 
-def no_amaf() -> amaf.Amaf:
-    return amaf.no_amaf(NUM_ROWS, CAPACITY, NUM_ACTIONS)
+def as_large_as_the_value(node: jaxmcts.Node) -> jax.Array:
+    return uncertainty.weight_of_error(jnp.abs(node.raw_value))
 
 
 ZERO = oracles.fpu_constant(0.0)
@@ -100,38 +100,45 @@ CASES: dict[str, Case] = {
         select=engines.katago_by_variance,
         oracle=plain.by(plain.katago_by_variance),
         backup=backup.variance_backup,
-        rule_state=spreads,
+        rule_state=per_edge,
+    ),
+    "katago_by_weight": Case(
+        select=Partial(uncertainty.by_weight, rule=engines.katago),
+        oracle=plain.by(plain.katago_by_weight),
+        backup=uncertainty.weighted_backup(as_large_as_the_value),
+        rule_state=per_edge,
+        node_type=plain.UncertainNode,
     ),
     "uct_v_p": Case(
-        select=variance.uct_v_p, oracle=plain.by(plain.uct_v_p), backup=backup.variance_backup, rule_state=spreads
+        select=variance.uct_v_p, oracle=plain.by(plain.uct_v_p), backup=backup.variance_backup, rule_state=per_edge
     ),
     "puct_v": Case(
-        select=variance.puct_v, oracle=plain.by(plain.puct_v), backup=backup.variance_backup, rule_state=spreads
+        select=variance.puct_v, oracle=plain.by(plain.puct_v), backup=backup.variance_backup, rule_state=per_edge
     ),
     "regularised": Case(select=regularised.regularised, oracle=plain.by(plain.regularised)),
     "rave": Case(
         select=Partial(amaf.rave, beta=Partial(amaf.beta_by_hand, k=20.0)),
         oracle=plain.by(plain.rave(plain.beta_by_hand)),
         backup=amaf.amaf_backup,
-        rule_state=no_amaf,
+        rule_state=amaf.no_amaf,
     ),
     "rave by edge, with a bonus": Case(
         select=Partial(amaf.rave, beta=Partial(amaf.beta_by_edge, k=20.0), c=0.3),
         oracle=plain.by(plain.rave(plain.beta_by_edge, c=0.3)),
         backup=amaf.amaf_backup,
-        rule_state=no_amaf,
+        rule_state=amaf.no_amaf,
     ),
     "rave by bias": Case(
         select=Partial(amaf.rave, beta=Partial(amaf.beta_by_bias, bias=0.1)),
         oracle=plain.by(plain.rave(plain.beta_by_bias(0.1))),
         backup=amaf.amaf_backup,
-        rule_state=no_amaf,
+        rule_state=amaf.no_amaf,
     ),
     "grave": Case(
         select=jaxmcts.Live(Partial(amaf.grave, least_visits=4, bias=0.1)),
         oracle=plain.by(plain.grave(4, 0.1)),
         backup=amaf.amaf_backup,
-        rule_state=no_amaf,
+        rule_state=amaf.no_amaf,
     ),
     "policy_filter": Case(
         select=gated(uct.uct, gates.policy_filter, threshold=0.2),
@@ -205,7 +212,7 @@ def test_the_compiled_search_is_the_oracle_s(name):
             ),
             compiler_options=QUICK_TO_COMPILE,
         )
-        tree = run(params, worlds.roots(NUM_ROWS), case.rule_state())
+        tree = run(params, worlds.roots(NUM_ROWS), case.rule_state(NUM_ROWS, CAPACITY, NUM_ACTIONS))
         jaxmcts.validate(tree)
         assert not (tree.flags & jaxmcts.Flags.NOT_FINITE).any()
         got = trees.host(tree)
@@ -220,7 +227,12 @@ def test_no_loop_copies_what_a_backup_keeps(name):
     rules = {"select": case.select, "root_select": case.select, "backup": case.backup}
     params = params_of(*(worlds.random_world(np.random.default_rng(i)) for i in range(NUM_ROWS)))
     tree = jaxmcts.init(
-        params, jax.random.key(0), worlds.roots(NUM_ROWS), worlds.MODEL, capacity=CAPACITY, rule_state=case.rule_state()
+        params,
+        jax.random.key(0),
+        worlds.roots(NUM_ROWS),
+        worlds.MODEL,
+        capacity=CAPACITY,
+        rule_state=case.rule_state(NUM_ROWS, CAPACITY, NUM_ACTIONS),
     )
     run = jax.jit(
         lambda params, tree: jaxmcts.run(params, tree, worlds.MODEL, num_simulations=NUM_SIMULATIONS, **rules),

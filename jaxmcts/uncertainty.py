@@ -1,0 +1,76 @@
+"""Playouts weighted by how sure the network is of its value: KataGo's uncertainty weights.
+
+The evaluation of a node counts w times, w small where the network expects to be far off. N(a) in a rule and in every
+mean is then the sum of the weights of the simulations through the edge, a real number; visits are still counted beside
+it, for budgets and for what plays the most visited move.
+
+    w = coeff / (u^exponent + coeff / most)        u the expected error of the value
+
+The error comes from the network: a model hands it out as `Evaluation.extras`, and rules see it as `node.extras`.
+
+    weight = Partial(error_weight, coeff=0.25)                       # of a node whose extras are the error
+    tree = jaxmcts.search(..., select=Partial(by_weight, rule=engines.katago), root_select=...,
+                          backup=weighted_backup(weight), rule_state=jnp.zeros((B, capacity, A)))
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import Partial
+
+from jaxmcts import checks
+from jaxmcts.backup import AtEdge, Relay, Update
+from jaxmcts.model import Number
+from jaxmcts.tree import Edge, Node
+
+Weight = Callable[[Node], jax.Array]
+
+
+def error_weight(node: Node, *, coeff: Number = 0.25, exponent: Number = 1.0, most: Number = 8.0) -> jax.Array:
+    """Return the weight `[]` of a node whose `extras` are the expected error of its value, by KataGo's constants."""
+    return weight_of_error(node.extras, coeff=coeff, exponent=exponent, most=most)
+
+
+def weight_of_error(error: jax.Array, *, coeff: Number = 0.25, exponent: Number = 1.0, most: Number = 8.0) -> jax.Array:
+    """Return coeff / (error^exponent + coeff / most), any shape; `most` where there is no error."""
+    return coeff / (error**exponent + coeff / most)
+
+
+def weighted_backup(weight: Weight = error_weight) -> Relay:
+    """Average returns, each by the `weight(node) > 0` of the node whose evaluation it is.
+
+    `rule_state [A]` holds the summed weights of the simulations through each edge.
+    """
+    return Relay(fn=Partial(_average, weight=weight), start=Partial(_weighed, weight=weight))
+
+
+def _weighed(leaf: Node, *, weight: Weight) -> tuple[jax.Array, jax.Array]:
+    return leaf.raw_value, weight(leaf)
+
+
+def _average(
+    parent: Node, edge: Edge, child: Node, message: tuple[jax.Array, jax.Array], *, weight: Weight
+) -> tuple[Update, tuple[jax.Array, jax.Array]]:
+    value, passed = message
+    returns = edge.reward + edge.discount * value
+    weights = summed_weights(parent)
+    update = Update(
+        q=edge.reward + edge.discount * child.value,
+        value=parent.value + (returns - parent.value) * passed / (weight(parent) + jnp.sum(weights) + passed),
+        rule_state=AtEdge(weights[edge.action] + passed),
+    )
+    return update, (returns, passed)
+
+
+def by_weight(node: Node, *, rule: Callable[[Node], jax.Array]) -> jax.Array:
+    """Select by `rule` with summed weights in place of visits; N(s) is 1 and the weights of the edges."""
+    weights = summed_weights(node)
+    return rule(dataclasses.replace(node, visits=weights, total_visits=1 + jnp.sum(weights)))
+
+
+def summed_weights(node: Node) -> jax.Array:
+    """Return the summed weights of the simulations through each edge `[A]`; needs `weighted_backup`."""
+    start = "jnp.zeros((B, capacity, A))"
+    return checks.kept(node.rule_state, node.q.shape, backup="weighted_backup", start=start)

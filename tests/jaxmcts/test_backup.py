@@ -1,0 +1,149 @@
+"""How a backup tells the search what to write and the next level what it should know."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmcts
+from jaxmcts import AtEdge, Relay, uncertainty
+from jaxmcts.backup import Added
+from jaxmcts.rules import engines
+from tests import worlds
+from tests.jaxmcts.searching import QUICK_TO_COMPILE, RAW_PUCT, params_of
+
+NUM_ROWS, NUM_SIMULATIONS, NUM_ACTIONS = 4, 24, 5
+
+
+def search(
+    backup: Any, rule_state: Any, *, model: jaxmcts.Model = worlds.MODEL, select: Any = RAW_PUCT
+) -> jaxmcts.Tree:
+    params = params_of(*(worlds.random_world(np.random.default_rng(i), **worlds.EVERYTHING) for i in range(NUM_ROWS)))
+    run = jax.jit(
+        lambda params, state, rule_state: jaxmcts.search(
+            params, jax.random.key(0), state, model, select=select, root_select=select, backup=backup,
+            num_simulations=NUM_SIMULATIONS, rule_state=rule_state,
+        ),
+        compiler_options=QUICK_TO_COMPILE,
+    )  # fmt: skip
+    return run(params, worlds.roots(NUM_ROWS), rule_state)
+
+
+def per_edge(dtype: Any = jnp.int32) -> jax.Array:
+    return jnp.zeros((NUM_ROWS, NUM_SIMULATIONS + 1, NUM_ACTIONS), dtype)
+
+
+def counting(write: Any) -> Any:
+    """The mean, and visits counted once more: `write(parent, edge)` is the new share of `rule_state`."""
+
+    def backup(parent: Any, edge: Any, child: Any, value: jax.Array) -> Any:
+        update, value = jaxmcts.mean_backup(parent, edge, child, value)
+        return dataclasses.replace(update, rule_state=write(parent, edge)), value
+
+    return backup
+
+
+def one(edge: Any) -> jax.Array:
+    return (jnp.arange(NUM_ACTIONS) == edge.action).astype(jnp.int32)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda parent, edge: parent.rule_state + one(edge),
+        lambda parent, edge: AtEdge(parent.rule_state[edge.action] + 1),
+        lambda parent, edge: Added(one(edge)),
+    ],
+    ids=["whole", "AtEdge", "Added"],
+)
+def test_a_row_its_entry_or_what_is_added_to_it_is_written(write):
+    tree = search(counting(write), per_edge())
+    np.testing.assert_array_equal(tree.rule_state, tree.visits)
+    assert tree.visits.sum() > 0
+
+
+def test_a_message_reaches_the_root_from_where_the_simulation_ended():
+    """Here the depth of that node, of which every node keeps the largest."""
+
+    def start(leaf: Any) -> Any:
+        return {"value": leaf.raw_value, "depth": leaf.depth}
+
+    def backup(parent: Any, edge: Any, child: Any, message: Any) -> Any:
+        update, value = jaxmcts.mean_backup(parent, edge, child, message["value"])
+        deepest = jnp.maximum(parent.rule_state, message["depth"])
+        return dataclasses.replace(update, rule_state=deepest), {"value": value, "depth": message["depth"]}
+
+    tree = search(Relay(fn=backup, start=start), jnp.zeros((NUM_ROWS, NUM_SIMULATIONS + 1), jnp.int32))
+    plain = search(jaxmcts.mean_backup, ())
+    np.testing.assert_array_equal(tree.visits, plain.visits)
+    deepest = np.array(tree.depth)
+    for slot in range(NUM_SIMULATIONS, 0, -1):  # a child's slot is above its parent's
+        for row, parent in enumerate(tree.parent[:, slot]):
+            if tree.total_visits[row, slot]:
+                deepest[row, parent] = max(deepest[row, parent], deepest[row, slot])
+    inner = np.asarray(tree.visits).sum(axis=-1) > 0
+    np.testing.assert_array_equal(np.asarray(tree.rule_state)[inner], deepest[inner])
+    assert deepest.max() > 2
+
+
+@pytest.mark.parametrize(
+    ("backup", "message"),
+    [
+        (
+            counting(lambda parent, edge: AtEdge(jnp.zeros(2, jnp.int32))),
+            r"int32\[5, 2\], but the tree holds int32\[5\]",
+        ),
+        (counting(lambda parent, edge: Added(jnp.zeros(5))), r"float32\[5\], but the tree holds int32\[5\]"),
+        (counting(lambda parent, edge: {"n": Added(one(edge))}), "`rule_state` came back with structure"),
+        (
+            Relay(
+                fn=lambda parent, edge, child, message: (jaxmcts.mean_backup(parent, edge, child, message[0])[0], 0.0),
+                start=lambda leaf: (leaf.raw_value, leaf.depth),
+            ),
+            "`value to pass up` came back with structure .*, but `start` gave",
+        ),
+        (
+            Relay(
+                fn=lambda parent, edge, child, message: (
+                    jaxmcts.mean_backup(parent, edge, child, message[0])[0],
+                    (message[0], message[1].astype(float)),
+                ),
+                start=lambda leaf: (leaf.raw_value, leaf.depth),
+            ),
+            r"`value to pass up`\[1\] came back as float32\[\], but `start` gave int32\[\]",
+        ),
+    ],
+)
+def test_what_cannot_be_written_or_passed_up_is_named(backup, message):
+    with pytest.raises(TypeError, match=message):
+        search(backup, per_edge())
+
+
+def test_weights_by_error():
+    """KataGo's weights, coeff 0.25 and at most 8."""
+    weights = uncertainty.weight_of_error(jnp.array([0, 0.1, 0.25, 0.5, 1]))
+    np.testing.assert_allclose(weights, [8, 1.904762, 0.888889, 0.470588, 0.242424], atol=1e-6)
+
+
+def _evaluate_with_error(params: Any, keys: jax.Array, pending: Any) -> Any:
+    evaluation, state = worlds.MODEL.evaluate(params, keys, pending)
+    return dataclasses.replace(evaluation, extras=jnp.abs(evaluation.value)), state
+
+
+def _weight_of_value(node: Any) -> jax.Array:
+    return uncertainty.weight_of_error(jnp.abs(node.raw_value))
+
+
+def test_the_error_of_a_network_comes_as_extras():
+    """A model that hands out |value| as its error searches as one whose weights are those of |value|."""
+    model = jaxmcts.Model(step=worlds.MODEL.step, evaluate=_evaluate_with_error)
+    select = jax.tree_util.Partial(uncertainty.by_weight, rule=engines.katago)
+    given = search(uncertainty.weighted_backup(), per_edge(jnp.float32), model=model, select=select)
+    known = search(uncertainty.weighted_backup(_weight_of_value), per_edge(jnp.float32), select=select)
+    np.testing.assert_array_equal(given.visits, known.visits)
+    np.testing.assert_allclose(given.rule_state, known.rule_state, rtol=1e-6)
+    plain = search(jaxmcts.mean_backup, (), select=engines.katago)
+    assert (given.visits[:, 0] != plain.visits[:, 0]).any()
