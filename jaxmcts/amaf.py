@@ -64,8 +64,8 @@ def _credit(parent: Node, edge: Edge, child: Node, below: Line) -> tuple[Update,
     one = jnp.ones_like(returns)
     gains = jnp.stack([one, returns, one, -returns]).reshape(2, 2, 1)
     _kept(parent.rule_state)
-    amaf = Amaf(packed=Added(gains * played[:, None]))
-    return dataclasses.replace(update, rule_state=amaf), (returns, played)
+    more = jax.tree.map(Added, Amaf(packed=gains * played[:, None]))
+    return dataclasses.replace(update, rule_state=more), (returns, played)
 
 
 amaf_backup = Relay(fn=_credit, start=_no_moves)

@@ -5,6 +5,7 @@ Each builds trees of its own shape, and a simulation that goes deeper takes long
 constant by which its simulations pass as many nodes as the rule's do, and what is judged is the time by node passed.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,31 +19,21 @@ from tests.bench import timing, world
 from tests.bench.duel import Row
 from tests.bench.timing import verdict
 from tests.bench.world import Cell
-from tests.jaxmcts.test_rules_exact import CASES, Case
+from tests.jaxmcts.test_rules_exact import CASES, Parts
 
 CELL = Cell(128, 82, 256)
 MOST = 1.5
 EXCEPTIONS = {"gumbel": 2.0, "regularised": float("inf"), "sampled_regularised": float("inf")}
 
 
-def live(rule: Callable[..., jax.Array]) -> jaxmcts.Live:
-    """Evaluate a rule of one node's record during the descent."""
-    return jaxmcts.Live(Partial(_at_node, rule=rule))
-
-
-def _at_node(key: jax.Array, tree: jaxmcts.Tree, index: jax.Array, *, rule: Callable[..., jax.Array]) -> jax.Array:
-    del key
-    return rule(jaxmcts.read_node(tree, index))
-
-
-def cases() -> dict[str, Case]:
+def cases() -> dict[str, Parts]:
     """Return every rule and backup by name."""
     return {
-        "alphazero": Case(select=puct.alphazero, oracle=None),
-        "uct": Case(select=jaxmcts.rules.uct.uct, oracle=None),
-        "gumbel": Case(select=gumbel.gumbel_interior, oracle=None),
+        "alphazero": Parts(select=puct.alphazero),
+        "uct": Parts(select=jaxmcts.rules.uct.uct),
+        "gumbel": Parts(select=gumbel.gumbel_interior),
         **CASES,
-        "sampled_regularised": Case(select=jaxmcts.Live(regularised.sampled_regularised), oracle=None),
+        "sampled_regularised": Parts(select=jaxmcts.Live(regularised.sampled_regularised)),
     }
 
 
@@ -54,12 +45,9 @@ def run(quick: bool) -> list[Row]:
     return [_cost(name, case, rounds=1 if quick else 5) for name, case in chosen.items()]
 
 
-def _cost(name: str, case: Case, rounds: int) -> Row:
+def _cost(name: str, case: Parts, rounds: int) -> Row:
     is_live = isinstance(case.select, jaxmcts.Live)
-    rule, rival = (
-        _search(lambda c: case, case),
-        _search(_live_puct if is_live else _puct, Case(select=None, oracle=None)),
-    )
+    rule, rival = _search(lambda _: case, case.rule_state), _puct_search(is_live)
     c, nodes = _alike(rival, float(rule(1.0)))
     times = timing.take_turns({"rule": lambda: rule(1.0), "puct": lambda: rival(c)}, rounds=rounds)
     share = nodes / float(rule(1.0))
@@ -79,12 +67,21 @@ def _cost(name: str, case: Case, rounds: int) -> Row:
     }
 
 
-def _puct(c: jax.Array) -> Case:
-    return Case(select=Partial(puct.alphago, c=c, offset=1.0, fpu=jaxmcts.fpu_lose), oracle=None)
+@functools.cache
+def _puct_search(is_live: bool) -> Callable[[float], Any]:
+    """Compile PUCT's search, cached or live."""
+
+    def puct_with(c: jax.Array) -> Parts:
+        rule = Partial(puct.alphago, c=c, offset=1.0, fpu=jaxmcts.fpu_lose)
+        return Parts(select=jaxmcts.Live(Partial(_at_node, rule=rule)) if is_live else rule)
+
+    return _search(puct_with, Parts(select=None).rule_state)
 
 
-def _live_puct(c: jax.Array) -> Case:
-    return Case(select=live(_puct(c).select), oracle=None)
+def _at_node(key: jax.Array, tree: jaxmcts.Tree, index: jax.Array, *, rule: Callable[..., jax.Array]) -> jax.Array:
+    """Evaluate a rule of one node's record during the descent."""
+    del key
+    return rule(jaxmcts.read_node(tree, index))
 
 
 def _alike(search: Callable[[float], Any], nodes: float) -> tuple[float, float]:
@@ -97,15 +94,14 @@ def _alike(search: Callable[[float], Any], nodes: float) -> tuple[float, float]:
     return c, passed
 
 
-def _search(case_of: Callable[[jax.Array], Case], sizes: Case) -> Callable[[float], Any]:
-    """Compile a search by the rule `case_of(c)`; it returns the mean number of nodes that a simulation passed."""
-    rule_state = sizes.rule_state(CELL.batch, CELL.simulations + 1, CELL.actions)
+def _search(parts_of: Callable[[jax.Array], Parts], rule_state_of: Callable[..., Any]) -> Callable[[float], Any]:
+    """Compile a search of the parts `parts_of(c)`; it returns the mean number of nodes that a simulation passed."""
+    rule_state = rule_state_of(CELL.batch, CELL.simulations + 1, CELL.actions)
 
     def passed(c: jax.Array, params: Any, key: jax.Array, state: Any, rule_state: Any) -> jax.Array:
-        case = case_of(c)
         tree = jaxmcts.search(
-            params, key, state, world.model(CELL), select=case.select, root_select=case.root_select or case.select,
-            backup=case.backup, num_simulations=CELL.simulations, rule_state=rule_state,
+            params, key, state, world.model(CELL), num_simulations=CELL.simulations, rule_state=rule_state,
+            **parts_of(c).named(),
         )  # fmt: skip
         return 1 + jnp.mean(tree.depth[:, 1:], where=tree.total_visits[:, 1:] > 0)
 

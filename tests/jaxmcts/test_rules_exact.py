@@ -36,14 +36,24 @@ NUM_ACTIONS = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Case:
-    """A rule of the library, by what it says everywhere unless something else is said of the root, and its twin."""
+class Parts:
+    """What a search is made of: one rule everywhere unless something else is said of the root."""
 
     select: Any
     root_select: Any = None
-    oracle: plain.By
     backup: Any = jaxmcts.mean_backup
     rule_state: Callable[[int, int, int], Any] = lambda batch_size, capacity, num_actions: ()
+
+    def named(self) -> dict[str, Any]:
+        """The arguments of `jaxmcts.search` and `run`."""
+        return {"select": self.select, "root_select": self.root_select or self.select, "backup": self.backup}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case(Parts):
+    """A rule of the library and its twin."""
+
+    oracle: plain.By
     node_type: type[oracles.Node] = oracles.Node
 
 
@@ -199,7 +209,6 @@ def test_the_compiled_search_is_the_oracle_s(name):
     drawn = draw(case)
     with jax.enable_x64(True):
         params = params_of(*(world for world, _ in drawn), dtype=np.float64)
-        rules = {"select": case.select, "root_select": case.root_select or case.select, "backup": case.backup}
         run = jax.jit(
             lambda params, state, rule_state: jaxmcts.search(
                 params,
@@ -208,7 +217,7 @@ def test_the_compiled_search_is_the_oracle_s(name):
                 worlds.MODEL,
                 num_simulations=NUM_SIMULATIONS,
                 rule_state=rule_state,
-                **rules,
+                **case.named(),
             ),
             compiler_options=QUICK_TO_COMPILE,
         )
@@ -224,7 +233,6 @@ def test_the_compiled_search_is_the_oracle_s(name):
 def test_no_loop_copies_what_a_backup_keeps(name):
     """Compiled as users compile it, with the tree donated."""
     case = CASES[name]
-    rules = {"select": case.select, "root_select": case.select, "backup": case.backup}
     params = params_of(*(worlds.random_world(np.random.default_rng(i)) for i in range(NUM_ROWS)))
     tree = jaxmcts.init(
         params,
@@ -235,7 +243,7 @@ def test_no_loop_copies_what_a_backup_keeps(name):
         rule_state=case.rule_state(NUM_ROWS, CAPACITY, NUM_ACTIONS),
     )
     run = jax.jit(
-        lambda params, tree: jaxmcts.run(params, tree, worlds.MODEL, num_simulations=NUM_SIMULATIONS, **rules),
+        lambda params, tree: jaxmcts.run(params, tree, worlds.MODEL, num_simulations=NUM_SIMULATIONS, **case.named()),
         donate_argnums=1,
     )
     assert hlo.copies_in_loops(run.lower(params, tree).compile().as_text(), rows=NUM_ROWS, nodes=CAPACITY) == []
