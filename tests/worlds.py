@@ -7,7 +7,7 @@ one compilation; mctx reads the same stack through `recurrent_fn`.
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -210,6 +210,27 @@ def random_tree(rng: np.random.Generator, *, depth: int, branching: int, noise: 
         prior_logits=0.5 * rng.normal(size=next_state.shape),
         value=np.where(is_inner, noise * rng.uniform(-1, 1, size=num_states), 0.0),
         legal_action_mask=np.repeat(is_inner[:, None], branching, axis=1),
+    )
+
+
+# The same world under other names and in other units.
+
+
+def relabelled(world: World, order: np.ndarray) -> World:
+    """The same world with action `order[a]` called `a`."""
+    by_action = ("next_state", "reward", "discount", "prior_logits", "legal_action_mask")
+    return replace(world, **{name: getattr(world, name)[:, order] for name in by_action})
+
+
+def rescaled(world: World, scale: float, shift: float) -> World:
+    """The same world with every value x given as scale x + shift, in every player's view: Q = r + g V then does too.
+
+    From [-1, 1] to [0, 1] both are 1/2: a win is 1, a loss is 0, and the opponent's view of x is 1 - x.
+    """
+    return replace(
+        world,
+        reward=scale * world.reward + shift * (1 - world.discount),
+        value=scale * world.value + shift,
     )
 
 

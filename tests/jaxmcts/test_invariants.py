@@ -127,26 +127,18 @@ def test_a_row_alone_is_the_row_in_a_batch():
 # Symmetry
 
 
-def relabelled(world: worlds.World, order: np.ndarray) -> worlds.World:
-    """The same world with action `order[a]` called `a`."""
-    by_action = ("next_state", "reward", "discount", "prior_logits", "legal_action_mask")
-    return dataclasses.replace(world, **{name: getattr(world, name)[:, order] for name in by_action})
-
-
 def test_relabelling_actions_relabels_the_tree():
+    """Every other rule: `test_rules_exact`."""
     drawn, order = messy_worlds(5), np.array([3, 0, 4, 1, 2])
     with jax.enable_x64(True):
         run = compiled(plain_alphazero, num_simulations=24)
         got, want = (
             trees.host(run(params_of(*d, dtype=np.float64), jax.random.key(0), worlds.roots(NUM_WORLDS)).tree)
-            for d in ([relabelled(world, order) for world in drawn], drawn)
+            for d in ([worlds.relabelled(world, order) for world in drawn], drawn)
         )
     for row in range(NUM_WORLDS):
-        original = trees.by_path(want, row)
-        for path, record in trees.by_path(got, row).items():
-            other = original[tuple(int(order[a]) for a in path)]
-            assert record.visits == [other.visits[a] for a in order]
-            assert record.value == pytest.approx(other.value, abs=1e-12)
+        renamed = trees.renamed(trees.by_path(got, row), order)
+        trees.assert_same_tree(renamed, trees.by_path(want, row), atol=1e-12, name=str(row))
 
 
 def negated(world: worlds.World, edge_into: int) -> worlds.World:
@@ -290,28 +282,7 @@ def test_a_live_rule_draws_anew_at_every_visit():
     assert len({row.tobytes() for row in visits}) > 50
 
 
-# Convergence
-
-
-def bandit(*rewards: float) -> worlds.World:
-    moves = {a: worlds.Move(reward=reward) for a, reward in enumerate(rewards)}
-    return worlds.world_of(worlds.Position(moves=moves), num_actions=len(rewards), num_states=4)
-
-
-PLAIN_PUCT = Partial(jaxmcts.rules.puct.alphazero, c_base=1e9)  # a constant C(s)
-WIDE_UCT = Partial(jaxmcts.rules.uct.uct, c=4.0)
-
-
-@pytest.mark.parametrize(("rule", "least", "most"), [(PLAIN_PUCT, 1.8, 2.2), (WIDE_UCT, 1.1, 1.5)], ids=["puct", "uct"])
-def test_the_losers_visits_grow_as_theory_says(rule, least, most):
-    """A fourfold budget doubles the visits of the worse arm under PUCT (sqrt N); under UCT ln N grows by a fifth."""
-    params = params_of(bandit(1.0, -1.0))
-    tree, losers = start(params, 4097, 1), []
-    for _ in range(4):
-        tree = runner(rule, 1024)(params, tree)
-        losers.append(int(tree.visits[0, 0, 1]))
-    assert losers[0] >= 15
-    assert least <= losers[3] / losers[0] <= most
+# Convergence. How often a worse edge is visited: `test_rule_properties`.
 
 
 @pytest.mark.parametrize("rule", [ALPHAZERO, UCT], ids=["puct", "uct"])

@@ -4,6 +4,7 @@ A new rule is tested by adding its name to `CASES`. Worlds, and what is left out
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -202,31 +203,72 @@ def draw(case: Case) -> list[tuple[worlds.World, oracles.Node]]:
     return kept
 
 
+@functools.cache
+def compiled_case(name: str) -> Callable[..., jaxmcts.Tree]:
+    """Compile the search of a case, once for all tests of it: `run(params, state, rule_state)`."""
+    case = CASES[name]
+    return jax.jit(
+        lambda params, state, rule_state: jaxmcts.search(
+            params,
+            jax.random.key(0),
+            state,
+            worlds.MODEL,
+            num_simulations=NUM_SIMULATIONS,
+            rule_state=rule_state,
+            **case.named(),
+        ),
+        compiler_options=QUICK_TO_COMPILE,
+    )
+
+
+def searched(name: str, drawn: list[worlds.World]) -> jaxmcts.Tree:
+    """Search `NUM_ROWS` worlds under x64; the tree keeps its invariants and has no number that is not one."""
+    with jax.enable_x64(True):
+        params = params_of(*drawn, dtype=np.float64)
+        tree = compiled_case(name)(params, worlds.roots(NUM_ROWS), CASES[name].rule_state(NUM_ROWS, CAPACITY, NUM_ACTIONS))
+        jaxmcts.validate(tree)
+        assert not (tree.flags & jaxmcts.Flags.NOT_FINITE).any()
+        return tree
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_compiled_search_is_the_oracle_s(name):
     """Visits equal, also 0 at what is illegal; q and values to 1e-8."""
-    case = CASES[name]
-    drawn = draw(case)
-    with jax.enable_x64(True):
-        params = params_of(*(world for world, _ in drawn), dtype=np.float64)
-        run = jax.jit(
-            lambda params, state, rule_state: jaxmcts.search(
-                params,
-                jax.random.key(0),
-                state,
-                worlds.MODEL,
-                num_simulations=NUM_SIMULATIONS,
-                rule_state=rule_state,
-                **case.named(),
-            ),
-            compiler_options=QUICK_TO_COMPILE,
-        )
-        tree = run(params, worlds.roots(NUM_ROWS), case.rule_state(NUM_ROWS, CAPACITY, NUM_ACTIONS))
-        jaxmcts.validate(tree)
-        assert not (tree.flags & jaxmcts.Flags.NOT_FINITE).any()
-        got = trees.host(tree)
+    drawn = draw(CASES[name])
+    got = trees.host(searched(name, [world for world, _ in drawn]))
     for row, (_, root) in enumerate(drawn):
         trees.assert_same_tree(trees.by_path(got, row), oracles.by_path(root), atol=1e-8, name=f"{name}, world {row}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_rule_is_tempted_and_none_reads_the_labels(name):
+    """Illegal edges that win at once and have all the network's favour are never visited; and with actions called by
+    other names, illegal ones too, the tree is the same under those names."""
+    order = np.array([3, 0, 4, 1, 2])
+    drawn = [tempting(np.random.default_rng([21, i])) for i in range(NUM_ROWS // 2)]
+    tree = searched(name, [*drawn, *(worlds.relabelled(world, order) for world in drawn)])
+    got = trees.host(tree)
+    states, visits = np.asarray(tree.state), got["visits"]
+    for row, world in enumerate(drawn):
+        used = got["total_visits"][row] > 0
+        legal = world.legal_action_mask[states[row, used, 1]]
+        assert not visits[row, used][~legal].any()
+        assert visits[row, 0].sum() == NUM_SIMULATIONS
+        original = trees.by_path(got, row)
+        renamed = trees.renamed(trees.by_path(got, row + len(drawn)), order)
+        trees.assert_same_tree(renamed, original, atol=1e-9, name=f"{name}, world {row}")
+
+
+def tempting(rng: np.random.Generator) -> worlds.World:
+    """A world with everything in which every illegal edge would win most at once, and the prior would want it so."""
+    world = worlds.random_world(rng, num_actions=NUM_ACTIONS, **worlds.EVERYTHING | {"illegal": 0.5})
+    illegal = ~world.legal_action_mask
+    return dataclasses.replace(
+        world,
+        reward=np.where(illegal, 3.0, world.reward),
+        discount=np.where(illegal, 0.0, world.discount),
+        prior_logits=np.where(illegal, 30.0, world.prior_logits),
+    )
 
 
 @pytest.mark.parametrize("name", ["katago_by_variance", "muzero_tree", "grave"])

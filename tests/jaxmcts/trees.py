@@ -1,5 +1,6 @@
 """Reading the library's trees as the oracle's are read: every node by the actions that lead to it."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -42,6 +43,17 @@ def by_path(tree: dict[str, np.ndarray], row: int) -> dict[tuple[int, ...], orac
         )
 
     return {path: read(slot) for path, slot in slots_by_path(tree, row).items()}
+
+
+def renamed(records: dict[tuple[int, ...], oracles.Record], order: np.ndarray) -> dict[tuple[int, ...], oracles.Record]:
+    """What was found when action `order[a]` was called `a` (`worlds.relabelled`), under the actions' own names."""
+    place = np.argsort(order)
+    return {
+        tuple(int(order[a]) for a in path): dataclasses.replace(
+            record, visits=[record.visits[i] for i in place], q=[record.q[i] for i in place]
+        )
+        for path, record in records.items()
+    }
 
 
 def assert_same_tree(
