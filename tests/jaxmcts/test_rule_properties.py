@@ -377,7 +377,7 @@ def test_uct_s_value_comes_to_the_minimax_value():
     """The mean still holds the visits of worse moves, a multiple of ln N of them and as many at every level below:
     their share falls like ln N / N once the choice is settled, here to less than a third over four octaves."""
     games, _, values = played_out()
-    errors = np.abs(values - [oracles.minimax(game, 0) for game in games])
+    errors = np.abs(values - np.array([oracles.minimax(game, 0) for game in games]))
     assert errors[-1].max() < 0.15
     assert errors[-1].mean() < 0.05
     assert errors[-1].mean() < errors[0].mean() / 3

@@ -13,6 +13,8 @@ import pytest
 
 from jaxmcts import amaf, backup, qvalue, root
 from jaxmcts.rules import engines, final, gates, muzero, pruning, puct, regularised, sampled, uct, variance
+from jaxmcts.rules.engines import LEELA_ZERO_FPU
+from jaxmcts.tree import Node
 from tests.jaxmcts.nodes import F1, FRESH, PRIOR, close, make_node
 
 INF = math.inf
@@ -51,6 +53,35 @@ SCORES: dict[str, tuple[Callable[..., Any], list[float]]] = {
     "uct-v-p": (variance.uct_v_p_scores, [1.373028, 1.625911, 0.623832, 0.831777]),
     "puct-v": (variance.puct_v_scores, [1.286795, 1.528704, 0.623832, 0.831777]),
 }
+
+
+def leela_zero_bonus(node: Node) -> jax.Array:
+    winrates = qvalue.unit_interval(qvalue.complete(node, LEELA_ZERO_FPU(node)))
+    return engines.leela_zero_scores(node) - winrates
+
+
+BONUSES: dict[str, tuple[Callable[..., Any], list[float]]] = {
+    "alphago": (lambda node: puct.exploration_bonus(node, 1.25, offset=0), [0.220056, 0.242061, 0.363092, 0.484123]),
+    "polynomial": (lambda node: puct.prior_bonus(node, 1.25 * 16**0.75), [0.454545, 0.5, 0.75, 1.0]),
+    "log-shaped, the article's base": (
+        lambda node: puct.log_shaped_scores(node, c_base=19652.0) - node.q, [0.592532, 0.439433, 0.416883, 0.393041]
+    ),
+    "leela zero": (leela_zero_bonus, [0.071234, 0.078358, 0.117537, 0.156715]),  # 3.134308 c P / (1 + N)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BONUSES)
+def test_bonuses(name):
+    bonus, wanted = BONUSES[name]
+    close(bonus(F1), wanted)
+
+
+def test_what_scores_are_made_of():
+    """AlphaZero's constant; KataGo's before its factor, and the spread behind that; Leela Zero's unvisited edge."""
+    close(puct.alphazero_c(F1, 1.25, 19652.0), 1.250865)
+    close(puct.growing_c(jnp.array(15), c_init=1.0, c_factor=0.45, c_base=500.0), 1.013301)
+    close(engines.stdev_factor(SPREAD, stdev_scale=1.0) * 0.4, 0.469024)
+    close(qvalue.unit_interval(LEELA_ZERO_FPU(F1)), 0.453454)
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -212,6 +243,13 @@ def test_regularised_policy():
     close(jnp.sum(policy * F1.q), 0.464450)
 
 
+def test_regularised_policy_has_one_alpha():
+    """lambda = 0.254802, and alpha = q + lambda P / pibar is the same for every edge, between its bounds."""
+    alpha = F1.q + 0.254802 * F1.prior / regularised.regularised_policy(F1, fpu=qvalue.fpu_zero)
+    close(alpha, [0.719252] * 4)
+    close([jnp.max(F1.q + 0.254802 * F1.prior), jnp.max(F1.q) + 0.254802], [0.663700, 0.854802])
+
+
 def test_regularised_policy_of_a_new_node_is_the_prior():
     close(regularised.regularised_policy(FRESH), PRIOR)
 
@@ -300,6 +338,11 @@ def test_pruned_visits():
     close(pruning.pruned_forced_visits(ROOT_NODE, scale=SCALE), [70, 18, 3, 0])
 
 
+def test_the_pruned_target_of_the_paper():
+    pruned = pruning.pruned_forced_visits(ROOT_NODE, scale=SCALE)
+    close(pruned / jnp.sum(pruned), [0.769231, 0.197802, 0.032967, 0.0])
+
+
 def test_pruning_keeps_edges_that_beat_the_most_visited():
     node = make_node([0.5, 0.5], [20, 10], [0.1, 0.9])
     close(pruning.pruned_visits(node, scale=SCALE), [20, 10])
@@ -311,7 +354,7 @@ def test_pruning_keeps_edges_that_beat_the_most_visited():
 
 @pytest.mark.parametrize(
     ("visits", "q", "mean_square", "wanted"),
-    [(20, 0.3, 0.25, -0.147332), (200, 0.25, 0.12, 0.165221), (1, 0.9, 0.81, -1.6)],
+    [(20, 0.3, 0.25, 0.3 - 0.447332), (200, 0.25, 0.12, 0.25 - 0.084779), (1, 0.9, 0.81, 0.9 - 2.5)],
 )
 def test_lower_bounds(visits, q, mean_square, wanted):
     spread = visits * (mean_square - q**2)
@@ -356,6 +399,17 @@ def test_alpha_by_actions():
     legal = np.arange(250) < np.array([35, 92, 250])[:, None]
     close(root.alpha_by_actions(legal), [0.285714, 0.108696, 0.04])
     close(root.alpha_by_actions(legal[:1], total=10.83), [0.309429])
+    close(root.alpha_by_actions(jnp.ones((1, 362), bool), total=10.83), [0.029917])
+
+
+def test_noise_is_mixed_among_the_legal():
+    """Of a draw over four actions, [0.4, 0.1, 0.3, 0.2], two are legal. Mixed first and masked afterwards, as some
+    programs do, the prior would be [0.628571, 0.371429]: an effective share of 0.142857 and not of 0.25."""
+    legal = jnp.array([[True, True, False, False]])
+    draw = jnp.where(legal, jnp.array([[0.4, 0.1, 0.3, 0.2]]), 0)
+    logits = jnp.where(legal, jnp.log(jnp.array([[0.6, 0.4, 1.0, 1.0]])), -jnp.inf)
+    noisy = root.mixed_prior_logits(logits, draw / jnp.sum(draw), dirichlet_fraction=0.25)
+    close(jnp.exp(noisy), [[0.65, 0.35, 0.0, 0.0]])
 
 
 def test_shaped_alphas():
@@ -437,6 +491,12 @@ def test_all_moves_as_first(beta, weights, mixed):
     close(beta(F1, jnp.zeros(4, jnp.int32)), [0.0] * 4)
     if mixed is not None:
         close(amaf.mixed_q(F1, AMAF_VISITS, AMAF_VISITS * AMAF_Q, beta=beta, fpu=qvalue.fpu_zero), mixed)
+
+
+def test_all_moves_as_first_are_so_many_visits_more():
+    """beta is m / (N + m) for the m = n~ / (1 + 4 n~ b^2) that does not depend on N: a mixture is a pseudo-count."""
+    close(40 / (1 + 4 * 40 * 0.05**2), 28.571429)
+    close(amaf.beta_by_bias(F1, AMAF_VISITS)[0], 28.571429 / (10 + 28.571429))
 
 
 # Tables of articles and of a course

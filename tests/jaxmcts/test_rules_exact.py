@@ -225,7 +225,9 @@ def searched(name: str, drawn: list[worlds.World]) -> jaxmcts.Tree:
     """Search `NUM_ROWS` worlds under x64; the tree keeps its invariants and has no number that is not one."""
     with jax.enable_x64(True):
         params = params_of(*drawn, dtype=np.float64)
-        tree = compiled_case(name)(params, worlds.roots(NUM_ROWS), CASES[name].rule_state(NUM_ROWS, CAPACITY, NUM_ACTIONS))
+        tree = compiled_case(name)(
+            params, worlds.roots(NUM_ROWS), CASES[name].rule_state(NUM_ROWS, CAPACITY, NUM_ACTIONS)
+        )
         jaxmcts.validate(tree)
         assert not (tree.flags & jaxmcts.Flags.NOT_FINITE).any()
         return tree

@@ -1,5 +1,6 @@
 """The page on rules tells the truth: what it names exists, what exists is named, and its example runs."""
 
+import doctest
 import inspect
 import re
 from pathlib import Path
@@ -68,3 +69,13 @@ def test_the_example_runs():
     }  # fmt: skip
     exec(compile(block.text, "README.md", "exec"), space)
     assert int(space["tree"].visits[0, 0].sum()) == 100
+
+
+def test_the_tables_are_what_the_rules_give():
+    """Every `pycon` block is a doctest; they go on one from another."""
+    blocks = [block.text for block in fenced_blocks(PAGE) if block.info == "pycon"]
+    session = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README.md", None, None)
+    assert len(session.examples) > 12
+    lines: list[str] = []
+    outcome = doctest.DocTestRunner(verbose=False).run(session, out=lines.append)
+    assert outcome.failed == 0, "".join(lines)

@@ -45,6 +45,22 @@ def test_lambda_mixes_by_hand() -> None:
     np.testing.assert_allclose(result, [-(0.25 * 0.2 + 0.75 * 1.0), 1.0], rtol=1e-6)
 
 
+def test_rewards_of_three_steps_and_the_value_behind_them() -> None:
+    # 0.97^2 + 0.97^3 / 2
+    result = returns([0, 0, 1.0], [0.97] * 3, [0.0, 0.0, 0.5], [False] * 3)
+    np.testing.assert_allclose(result[0], 1.397236, rtol=1e-6)
+
+
+def test_three_plies_turn_the_view_three_times() -> None:
+    np.testing.assert_allclose(returns([0, 0, 0.0], [-1.0] * 3, [0.0, 0.0, 0.4], [False] * 3)[0], -0.4, rtol=1e-6)
+
+
+def test_an_average_of_the_values_to_come() -> None:
+    # KataGo's short-term target: (1 - λ) times the sum of λ^i V(i), λ = 5/6, the last value for all that would follow.
+    result = returns([0.0] * 4, [1.0] * 4, [0.1, 0.2, 0.4, 0.5], [False] * 4, td_lambda=5 / 6)
+    np.testing.assert_allclose(result[0], 0.380093, atol=1e-6)
+
+
 def test_a_game_cut_by_the_segment_rests_on_the_value_there() -> None:
     assert returns([0, 0.0], [-1, -1.0], [0.9, 0.25], [False, False]) == [0.25, -0.25]
 
