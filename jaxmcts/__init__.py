@@ -1,5 +1,6 @@
 """Batched Monte Carlo tree search in JAX whose cost per simulation does not grow with the budget."""
 
+from jaxmcts import amaf, readout, rules, uncertainty
 from jaxmcts.backup import Added, AtEdge, Relay, Update, mean_backup
 from jaxmcts.evaluators import network_evaluator, rollout_evaluator
 from jaxmcts.model import Env, Evaluation, Model, Transition, model_from_env, model_from_recurrent_fn
@@ -38,6 +39,7 @@ __all__ = [
     "Tree",
     "Update",
     "alphazero_policy",
+    "amaf",
     "fpu_blended",
     "fpu_constant",
     "fpu_infinite",
@@ -56,11 +58,14 @@ __all__ = [
     "network_evaluator",
     "principal_variation",
     "read_node",
+    "readout",
     "rollout_evaluator",
+    "rules",
     "run",
     "search",
     "summary",
     "uct_policy",
+    "uncertainty",
     "validate",
     "view",
     "visit_shares",

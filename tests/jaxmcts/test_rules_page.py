@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 import jaxmcts
-from jaxmcts import amaf, backup, qvalue, readout, root, rules
+from jaxmcts import amaf, backup, qvalue, readout, root, rules, uncertainty
 from tests import worlds
 from tests.jaxmcts.searching import params_of
 from tests.test_readme import fenced_blocks
@@ -38,7 +38,8 @@ def rules_of(module: ModuleType) -> set[str]:
     }
 
 
-MODULES = {name: value for name, value in vars(rules).items() if inspect.ismodule(value)} | {"amaf": amaf}
+MODULES = {name: value for name, value in vars(rules).items() if inspect.ismodule(value)}
+MODULES |= {"amaf": amaf, "uncertainty": uncertainty}
 
 
 def test_every_rule_is_on_the_page():
@@ -48,9 +49,9 @@ def test_every_rule_is_on_the_page():
 
 
 def test_every_gate_backup_and_first_play_urgency_is_on_the_page():
-    wanted = {name for name in public(backup) if name.endswith("_backup")}
+    wanted = {name for module in (backup, amaf, uncertainty) for name in vars(module) if name.endswith("_backup")}
     wanted |= {name for name in public(qvalue) if name.startswith("fpu_")}
-    assert wanted <= NAMES
+    assert wanted <= {name.split(".")[-1] for name in NAMES}
 
 
 def test_every_name_on_the_page_exists():
