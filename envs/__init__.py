@@ -7,25 +7,33 @@ import re
 from typing import Any
 
 from envs.base import BoardGame, State, Symmetry, auto_reset
+from envs.chance import ChanceGame
 from envs.check import ContractError, check_env
 from envs.connect_four import ConnectFour
 from envs.hex import Hex
 from envs.moves import ActionLayout, legal_moves, move_name, parse_move
 from envs.picture import to_svg
+from envs.pig import Pig
+from envs.puzzle import SlidingPuzzle
 from envs.render import from_text, to_text
 from envs.tic_tac_toe import TicTacToe
 from envs.time_limit import TimeLimit
+from envs.twenty48 import Twenty48
 
 __all__ = [
     "ActionLayout",
     "BoardGame",
+    "ChanceGame",
     "ConnectFour",
     "ContractError",
     "Hex",
+    "Pig",
+    "SlidingPuzzle",
     "State",
     "Symmetry",
     "TicTacToe",
     "TimeLimit",
+    "Twenty48",
     "auto_reset",
     "check_env",
     "from_text",
@@ -38,7 +46,9 @@ __all__ = [
     "to_text",
 ]
 
-_GAMES: dict[str, type[BoardGame]] = {game.name: game for game in (TicTacToe, ConnectFour, Hex)}
+_GAMES: dict[str, type[BoardGame]] = {
+    game.name: game for game in (TicTacToe, ConnectFour, Hex, Twenty48, Pig, SlidingPuzzle)
+}
 
 
 def names() -> tuple[str, ...]:

@@ -117,7 +117,7 @@ class BoardGame(abc.ABC):
         the position stays as it was. In a finished game nothing changes and the rewards are 0.
         Raises `TypeError` for an action that is not one integer.
         """
-        action = _as_action(action)
+        action = as_index("action", action)
         in_range = action.astype(jnp.uint32) < self.num_actions  # a negative one is huge there
         safe = jnp.where(in_range, action, 0)
         legal = once(in_range & self._allows(state, safe))
@@ -205,15 +205,15 @@ def square_symmetries(size: int) -> tuple[Symmetry, ...]:
     """
     return tuple(
         Symmetry(
-            observation=functools.partial(_turn, flips=flips),
+            observation=functools.partial(turn, flips=flips),
             policy=functools.partial(_turn_policy, size=size, flips=flips),
         )
         for flips in itertools.product((False, True), (False, True), (False, True))
     )
 
 
-def _turn(board: Any, *, flips: tuple[bool, bool, bool]) -> Any:
-    # [..., R, C, planes]; swap the two axes or not, then reverse either: the eight elements of the group.
+def turn(board: Any, *, flips: tuple[bool, bool, bool]) -> Any:
+    """Swap rows and columns of [..., R, C, planes] or not, then reverse either: the eight elements of the group."""
     swap, rows, columns = flips
     board = board.swapaxes(-3, -2) if swap else board
     return board[..., :: -1 if rows else 1, :: -1 if columns else 1, :]
@@ -221,17 +221,18 @@ def _turn(board: Any, *, flips: tuple[bool, bool, bool]) -> Any:
 
 def _turn_policy(policy: Any, *, size: int, flips: tuple[bool, bool, bool]) -> Any:
     board = policy.reshape(*policy.shape[:-1], size, size, 1)
-    return _turn(board, flips=flips).reshape(policy.shape)
+    return turn(board, flips=flips).reshape(policy.shape)
 
 
-def _as_action(action: Any) -> jax.Array:
-    action = jnp.asarray(action)
-    if action.shape != ():
-        raise TypeError(f"`action` has shape {action.shape}, expected one action: batch the step with `jax.vmap`.")
-    if not jnp.issubdtype(action.dtype, jnp.integer):
-        raise TypeError(f"`action` has dtype {action.dtype}, expected an integer: pass the action's index.")
-    if action.dtype.itemsize > 4:
+def as_index(name: str, index: Any) -> jax.Array:
+    """Take an action or an outcome as int32. Raises `TypeError` for what is not one integer."""
+    index = jnp.asarray(index)
+    if index.shape != ():
+        raise TypeError(f"`{name}` has shape {index.shape}, expected one {name}: batch the call with `jax.vmap`.")
+    if not jnp.issubdtype(index.dtype, jnp.integer):
+        raise TypeError(f"`{name}` has dtype {index.dtype}, expected an integer: pass the {name}'s index.")
+    if index.dtype.itemsize > 4:
         # Only the low 32 bits survive the cast: keep what lies beyond them from turning into a legal action.
         limit = 2**31 - 1
-        action = jnp.where((action >= 0) & (action < limit), action, limit)
-    return action.astype(jnp.int32)
+        index = jnp.where((index >= 0) & (index < limit), index, limit)
+    return index.astype(jnp.int32)

@@ -1,5 +1,7 @@
 """Boards as pictures: `to_svg` draws a position of any game whose observation begins with the two players' stones.
 
+Numbered tiles are drawn by `envs.tiles`.
+
 A board is where its cells and its moves are: on tic-tac-toe and Hex a move is its cell, on Connect Four it is a
 place above its column, and moves that are not on the board (`action_layout`) stand by their names below it. The rest,
 stones and what is told of moves, is the same for all. Colours are CSS custom properties with fallbacks, so that a page
@@ -18,6 +20,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from envs import tiles
 from envs.moves import column_letters, layout_of, move_name, num_on_board
 from envs.render import status, stones_of
 
@@ -62,13 +65,15 @@ def to_svg(env: Any, state: Any, *, shares: Any = None, heat: Any = None, last: 
     beside = np.arange(env.num_actions) >= num_on_board(env)
     board = _with_others(board, env, np.flatnonzero(beside & env.legal_action_mask(state) & has_numbers))
     first, second = stones.sum(axis=(0, 1))
-    title = f"{env.name.replace('_', ' ')}, {status(state)}: {first} stones of X, {second} of O"
+    shown = "numbered tiles" if hasattr(env, "labels") else f"{first} stones of X, {second} of O"
+    title = f"{env.name.replace('_', ' ')}, {status(state)}: {shown}"
 
     view = " ".join(_number(x) for x in (*board.corner, *board.extent))
     svg = _element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=view, role="img")
     ElementTree.SubElement(svg, "title").text = title
     svg.append(_element("rect", **_box(board.corner, board.extent), rx=8, fill=_colour("board")))
     svg.extend(board.ground)
+    svg.extend(tiles.drawn(env, state, board.cells))
     for action in np.flatnonzero(board.open & np.isfinite(heat)):
         svg.append(_heat(board, board.places[action], heat[action]))
     for row, column, player in np.argwhere(stones):

@@ -7,7 +7,7 @@
 
 X is player 0, who moves first, and O player 1. Where a column is a move, its number stands below; where a cell is
 one, letters stand above and numbers on the left, which make its name (`envs.move_name`). The rows of a slanted board
-(Hex) step to the right.
+(Hex) step to the right. Games of numbered tiles are drawn by `envs.tiles`; one without a board tells its `caption`.
 Everything here runs on the host, one state at a time.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from envs import moves
+from envs import moves, tiles
 from envs.base import BoardGame, State
 
 MARKS = "XO"  # of player 0 and player 1
@@ -27,13 +27,22 @@ def to_text(env: Any, state: Any) -> str:
 
     Raises `ValueError` for a batch of states or an observation without the planes of the two.
     """
+    _check_single(state)
+    return "\n".join([*_board_lines(env, state), status(state)])
+
+
+def _board_lines(env: Any, state: Any) -> list[str]:
+    if (caption := getattr(env, "caption", None)) is not None:
+        return [caption(state)]
+    if (labels := tiles.labels_of(env, state)) is not None:
+        return tiles.to_lines(labels)
     stones = stones_of(env, state)
     cells = np.select([stones[..., 0], stones[..., 1]], list(MARKS), ".")
     above, left, below = _names_around(env, *cells.shape)
     step = " " if getattr(env, "slanted", False) else ""
     order = range(len(cells))[:: -1 if getattr(env, "bottom_up", False) else 1]
     rows = [left[row] + step * index + " ".join(cells[row]) for index, row in enumerate(order)]
-    return "\n".join([*above, *rows, *below, status(state)])
+    return [*above, *rows, *below]
 
 
 def _names_around(env: Any, height: int, width: int) -> tuple[list[str], list[str], list[str]]:
@@ -49,11 +58,9 @@ def _names_around(env: Any, height: int, width: int) -> tuple[list[str], list[st
 
 def stones_of(env: Any, state: Any) -> np.ndarray:
     """Tell where the stones of player 0 and player 1 lie: [rows, columns, 2] bool; errors as of `to_text`."""
-    if np.ndim(state.to_play):
-        raise ValueError(
-            f"`state` is a batch of shape {np.shape(state.to_play)}, expected one state: "
-            "take one with `jax.tree.map(lambda x: x[0], state)`."
-        )
+    _check_single(state)
+    if (labels := tiles.labels_of(env, state)) is not None:
+        return np.zeros((*labels.shape, 2), bool)
     planes = np.asarray(env.observe(state)) > 0
     if planes.ndim != 3 or planes.shape[-1] < 2:
         raise ValueError(
@@ -63,10 +70,20 @@ def stones_of(env: Any, state: Any) -> np.ndarray:
     return _view(planes[..., :2], int(state.to_play))
 
 
+def _check_single(state: Any) -> None:
+    if np.ndim(state.to_play):
+        raise ValueError(
+            f"`state` is a batch of shape {np.shape(state.to_play)}, expected one state: "
+            "take one with `jax.tree.map(lambda x: x[0], state)`."
+        )
+
+
 def status(state: Any) -> str:
     """Say who is to play, or how the game ended."""
     if state.truncated and not state.terminated:
         return "cut short"
+    if len(state.rewards) == 1:
+        return "game over" if state.terminated else "to play"
     if not state.terminated:
         return f"{MARKS[int(state.to_play)]} to play"
     winner = int(np.argmax(state.rewards))
@@ -84,6 +101,12 @@ def from_text(env: BoardGame, text: str) -> State:
     ended it. A game that was cut short is read as one that goes on.
     Raises `ValueError` for a board of another size, one that cannot come about or one that stands otherwise than told.
     """
+    if len(env.observation_shape) < 3:
+        raise ValueError(f"`env` {env.name!r} is seen as {env.observation_shape}: it has no board to read.")
+    if hasattr(env, "labels"):
+        state = tiles.from_text(env, text)
+        _check_told(text, state)
+        return state
     lines = ["".join(re.sub(r"^\s*\d+\s", "", line).split()) for line in text.splitlines()]
     rows = [line for line in lines if line and set(line) <= set(MARKS + ".")]
     height, width = env.observation_shape[:2]
@@ -117,7 +140,7 @@ def _to_play(text: str, first: int, second: int, swap: bool) -> int:
 
 
 def _check_told(text: str, state: State) -> None:
-    told = re.search(r"^[ \t]*([XO] to play|[XO] won|game over)[ \t]*$", text, re.MULTILINE)
+    told = re.search(r"^[ \t]*((?:[XO] )?to play|[XO] won|game over)[ \t]*$", text, re.MULTILINE)
     # That the game is over is all that is told after its last step, whoever won.
     if told and told[1] != status(state) and not (told[1] == "game over" and state.terminated):
         raise ValueError(f"`text` says {told[1]!r}, but on its board it is {status(state)!r}: correct one of them.")

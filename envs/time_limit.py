@@ -1,6 +1,7 @@
 """A limit on the length of a game: past it the state is truncated, which leaves the result undecided."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -104,3 +105,17 @@ class TimeLimit:
     def legal_action_mask(self, state: TimedState, /) -> jax.Array:
         """Mark the allowed actions: [A] bool, all False once the game is over or cut short."""
         return self.env.legal_action_mask(state.inner)
+
+    # What only some games have; `getattr` finds it here just if the game has it.
+
+    @property
+    def labels(self) -> Callable[[TimedState], jax.Array]:
+        """The numbers on the tiles of a state, as the game tells them."""
+        labels = self.env.labels
+        return lambda state: labels(state.inner)
+
+    @property
+    def caption(self) -> Callable[[TimedState], str]:
+        """The line that stands for a board, as the game tells it."""
+        caption = self.env.caption
+        return lambda state: caption(state.inner)

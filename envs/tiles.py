@@ -1,0 +1,73 @@
+"""Boards of numbered tiles as text and in pictures, for games that tell `labels(state)`: [R, C], 0 for an empty cell.
+
+ 2  .  .  4
+ .  . 16  .
+ .  2  8  .
+ .  .  . 64
+to play
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+_SIDE = 36.0  # of a tile; the cells of a picture lie 40 apart
+
+
+def labels_of(env: Any, state: Any) -> np.ndarray | None:
+    """Give the numbers on the tiles of one state: [R, C] int64; None if `env` is a game without such."""
+    labels = getattr(env, "labels", None)
+    return None if labels is None else np.asarray(labels(state)).astype(np.int64)
+
+
+def to_lines(labels: np.ndarray) -> list[str]:
+    """Write a board of tiles, one line a row, numbers one below the other."""
+    width = len(str(labels.max()))
+    return [" ".join(f"{number or '.':>{width}}" for number in row) for row in labels]
+
+
+def from_text(env: Any, text: str) -> Any:
+    """Read a position drawn as by `to_lines`; lines with anything but numbers, dots and spaces are skipped.
+
+    Raises `ValueError` for a board of another size and for one that cannot come about.
+    """
+    rows = [line.split() for line in text.splitlines() if re.fullmatch(r"\s*((\d+|\.)(\s+|$))+", line)]
+    height, width = env.observation_shape[:2]
+    if [len(row) for row in rows] != [width] * height:
+        raise ValueError(f"`text` has rows of lengths {[len(row) for row in rows]}, expected {height} of {width}.")
+    return env.arrange(np.array([[0 if word == "." else int(word) for word in row] for row in rows]), 0)
+
+
+def drawn(env: Any, state: Any, cells: np.ndarray) -> Iterator[ElementTree.Element]:
+    """Draw the tiles of one state around the middles `cells` [R, C, 2]; nothing for a game without tiles.
+
+    The larger the number, the more of `--tile-high` lies over `--tile-low`: CSS custom properties with fallbacks, as
+    those of `envs.picture`.
+    """
+    labels = labels_of(env, state)
+    if labels is not None:
+        for row, column in np.argwhere(labels):
+            yield from _tile(int(labels[row, column]), cells[row, column], _warmth(labels)[row, column])
+
+
+def _warmth(labels: np.ndarray) -> np.ndarray:
+    """Place numbers on a scale from 0 to 1, powers of two by their exponents, up to 2048, others by their size."""
+    powers = not (labels & (labels - 1)).any()
+    return np.minimum(np.log2(np.maximum(labels, 1)) / 11, 1) if powers else labels / labels.max()
+
+
+def _tile(label: int, middle: np.ndarray, warmth: float) -> Iterator[ElementTree.Element]:
+    corner = {"x": f"{middle[0] - _SIDE / 2:g}", "y": f"{middle[1] - _SIDE / 2:g}"}
+    square = corner | {"width": f"{_SIDE:g}", "height": f"{_SIDE:g}", "rx": "4"}
+    for fill, opacity in (("var(--tile-low, #fffaf0)", 1.0), ("var(--tile-high, #b3361a)", 0.9 * warmth)):
+        yield ElementTree.Element("rect", square | {"class": "tile", "fill": fill, "fill-opacity": f"{opacity:.2f}"})
+    size = min(18.0, 0.9 * _SIDE / (0.6 * len(str(label))))  # a digit is about 0.6 of the size wide
+    look = {"font-family": "system-ui, sans-serif", "text-anchor": "middle", "font-weight": "600"}
+    place = {"x": f"{middle[0]:g}", "y": f"{middle[1] + 0.35 * size:.2f}", "font-size": f"{size:.2f}"}
+    fill = "#ffffff" if warmth > 0.5 else "#26221a"
+    number = ElementTree.Element("text", place | look | {"class": "number", "fill": fill})
+    number.text = str(label)
+    yield number

@@ -1,0 +1,261 @@
+"""2048: slide the tiles, equal ones that meet merge, and a new tile comes up. One player, other sizes are options.
+
+Actions are the way the tiles slide: 0 left, 1 up, 2 right, 3 down. Each slides as far as it can; two equal ones that
+meet become one of twice the number, nearest to the wall first, and a merged tile merges no more in that move. The
+reward is the sum of the tiles made. Then a tile comes up on an empty cell, all equally likely: a 2 with probability
+0.9, else a 4. A game begins with two such tiles and ends when nothing can move. (Rules of Cirulli's game of 2014.)
+
+`board` is uint32 [R], one word a row, 5 bits a cell with column 0 in the lowest; a cell holds the exponent of its
+tile, 0 if empty. On n cells no tile beyond 2^(n + 1) can come about, so boards of up to 30 cells never overflow.
+
+All moves are one move. Rows, or for left and right columns, are handed over as lines, the one at the wall first, and
+slide toward line 0: cells of a line are side by side in a word and move at once, by masks.
+"""
+
+import dataclasses
+import functools
+import itertools
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs import base
+from envs.chance import ChanceGame, need_key
+from envs.moves import ActionLayout
+
+_BITS = 5
+_CELL = np.uint32(2**_BITS - 1)
+_LOWS = np.uint32(sum(1 << _BITS * i for i in range(6)))  # the lowest bit of every cell
+_SHARE_OF_FOURS = np.uint32(round(0.1 * 2**32))
+_LEFT, _UP, _RIGHT, _DOWN = range(4)
+
+Lines = tuple[jax.Array, ...]  # words [] uint32
+
+
+@dataclasses.dataclass(frozen=True)
+class Twenty48(ChanceGame):
+    """2048 on a board of `rows` x `columns`, each 2 to 6 and 30 cells at most.
+
+    Outcome 2 * cell is a 2 on that cell, 2 * cell + 1 a 4; cells are numbered row by row. An illegal action, one that
+    moves nothing, ends the game with reward -1.
+    """
+
+    rows: int = 4
+    columns: int = 4
+
+    name: ClassVar[str] = "2048"
+    num_players: ClassVar[int] = 1
+    num_actions: ClassVar[int] = 4
+    action_layout: ClassVar[ActionLayout] = ActionLayout(others=("left", "up", "right", "down"))
+
+    def __post_init__(self) -> None:
+        for option in ("rows", "columns"):
+            value = getattr(self, option)
+            if not isinstance(value, int) or not 2 <= value <= 6:
+                raise ValueError(f"`{option}` is {value!r}, expected an integer from 2 to 6.")
+        if self._num_cells > 30:
+            raise ValueError(f"`rows` x `columns` is {self._num_cells} cells, expected at most 30, such as 5 x 6.")
+
+    @property
+    def _num_cells(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def num_outcomes(self) -> int:
+        return 2 * self._num_cells
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return (self.rows, self.columns, self._num_cells + 2)
+
+    @property
+    def symmetries(self) -> tuple[base.Symmetry, ...]:
+        """The turns and flips of the board, eight of a square and else four, the identity first."""
+        swaps = (False, True) if self.rows == self.columns else (False,)
+        return tuple(
+            base.Symmetry(
+                observation=functools.partial(base.turn, flips=flips),
+                policy=functools.partial(_turn_policy, flips=flips),
+            )
+            for flips in itertools.product(swaps, (False, True), (False, True))
+        )
+
+    def observe(self, state: base.State, /) -> jax.Array:
+        """See the board: float32 [rows, columns, cells + 2], plane e is 1 where the tile is 2^e, plane 0 if empty."""
+        planes = np.arange(self._num_cells + 2, dtype=np.uint32)
+        return (self._exponents(state)[..., None] == planes).astype(jnp.float32)
+
+    def labels(self, state: base.State, /) -> jax.Array:
+        """Tell the numbers on the tiles: [rows, columns] uint32, 0 where empty."""
+        exponents = self._exponents(state)
+        return jnp.where(exponents > 0, jnp.uint32(1) << exponents, jnp.uint32(0))
+
+    def arrange(self, labels: np.ndarray, to_play: int = 0) -> base.State:
+        """Set up a position of the numbers on its tiles, [rows, columns], 0 where empty.
+
+        Raises `ValueError` for what is no tile and for tiles too large to come about together.
+        """
+        exponents = np.where(labels > 0, np.log2(np.maximum(labels, 1)), 0).astype(np.uint32)
+        wrong = (labels != 0) & ((labels < 2) | (labels != 2 ** exponents.astype(np.int64)))
+        if wrong.any():
+            raise ValueError(f"{labels[wrong][0]} is no tile of 2048: they are powers of two from 2 on.")
+        # To make a tile of 2^e takes e - 1 cells, those under larger tiles apart: on n cells the largest is 2^(n + 1)
+        # at most, the next 2^n, and so on.
+        largest = np.arange(self._num_cells + 1, 1, -1)
+        if (np.sort(exponents, axis=None)[::-1] > largest).any():
+            raise ValueError(f"Tiles as large as {labels.max()} cannot lie so on {self._num_cells} cells.")
+        board = (exponents << self._shifts).sum(axis=1, dtype=np.uint32)
+        state = base.opening(jnp.asarray(board), num_players=1)
+        return dataclasses.replace(state, terminated=~self._legal(state).any())
+
+    def _start(self, key: jax.Array | None) -> base.State:
+        state = base.opening(jnp.zeros(self.rows, jnp.uint32), num_players=1)
+        for tile_key in jax.random.split(need_key(self, "init", key)):
+            state = self._happen(state, self._draw(state, tile_key))
+        return state
+
+    def _legal(self, state: base.State) -> jax.Array:
+        left, up, right, down = self._movable(_words(state.board))
+        return jnp.stack([left, up, right, down])
+
+    def _allows(self, state: base.State, action: jax.Array) -> jax.Array:
+        rows = _words(state.board)
+        return _any(before ^ after for before, after in zip(rows, self._slid(rows, action)[0], strict=True))
+
+    def _decide(self, state: base.State, action: jax.Array) -> base.State:
+        rows, reward = self._slid(_words(state.board), action)
+        return dataclasses.replace(state, board=jnp.stack(rows), rewards=reward[None])
+
+    def _odds(self, afterstate: base.State) -> jax.Array:
+        empty = (self._exponents(afterstate) == 0).reshape(-1, 1)
+        of_each = empty * np.array([0.9, 0.1], np.float32)
+        return (of_each / jnp.maximum(empty.sum(), 1).astype(jnp.float32)).reshape(-1)
+
+    def _happen(self, afterstate: base.State, outcome: jax.Array) -> base.State:
+        cell, four = outcome >> 1, outcome & 1
+        row, column = cell // self.columns, cell % self.columns
+        tile = (1 + four).astype(jnp.uint32) << (_BITS * column).astype(jnp.uint32)
+        rows = [word | jnp.where(row == i, tile, jnp.uint32(0)) for i, word in enumerate(_words(afterstate.board))]
+        stuck = ~functools.reduce(jnp.logical_or, self._movable(tuple(rows)))
+        return dataclasses.replace(afterstate, board=jnp.stack(rows), terminated=base.once(stuck))
+
+    def _draw(self, afterstate: base.State, key: jax.Array) -> jax.Array:
+        # The k-th empty cell for a random k. What 26 bits leave uneven is of the order of 1e-7.
+        bits = jax.random.bits(key, (2,), jnp.uint32)
+        holes = [~_filled(word) & self._inside for word in _words(afterstate.board)]
+        *before, total = itertools.accumulate(map(jax.lax.population_count, holes), initial=jnp.uint32(0))
+        k = ((bits[0] >> 6) * total) >> 26
+        row, word, rest = jnp.int32(0), holes[0], k
+        for below, first in zip(holes[1:], before[1:], strict=True):
+            row = row + (k >= first)
+            word, rest = jnp.where(k >= first, below, word), jnp.where(k >= first, k - first, rest)
+        for skipped in range(1, self.columns):
+            word = jnp.where(rest >= skipped, word & (word - 1), word)  # without its lowest hole
+        column = jax.lax.population_count((word & -word) - 1).astype(jnp.int32) // _BITS
+        return 2 * (row * self.columns + column) + (bits[1] < _SHARE_OF_FOURS)
+
+    @property
+    def _shifts(self) -> np.ndarray:
+        return _BITS * np.arange(self.columns, dtype=np.uint32)
+
+    @property
+    def _inside(self) -> np.uint32:
+        """The lowest bits of the cells of a row."""
+        return _LOWS & np.uint32(2 ** (_BITS * self.columns) - 1)
+
+    def _exponents(self, state: base.State) -> jax.Array:
+        """[rows, columns] uint32."""
+        return (state.board[:, None] >> self._shifts[None]) & _CELL
+
+    def _movable(self, rows: Lines) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """Tell whether anything moves left, up, right, down: [] bool each."""
+        left, right = zip(*(_pulls(word, word >> _BITS, self._inside >> _BITS) for word in rows), strict=True)
+        up, down = zip(*(_pulls(*pair, self._inside) for pair in itertools.pairwise(rows)), strict=True)
+        return _any(left), _any(up), _any(right), _any(down)
+
+    def _slid(self, rows: Lines, action: jax.Array) -> tuple[Lines, jax.Array]:
+        """Slide and merge; gives the sum of the tiles made, [] float32, too."""
+        upright, backward = (action & 1) == 1, action >= 2
+        down, across = _turned(rows, backward), _turned(_transposed(rows, self.columns), backward)
+        lines = tuple(jnp.where(upright, a, b) for a, b in itertools.zip_longest(down, across, fillvalue=jnp.uint32(0)))
+        # Without the barriers XLA's CPU backend computes a word's past anew for each word that depends on it.
+        lines = jax.lax.optimization_barrier(_packed(jax.lax.optimization_barrier(lines)))
+        lines, made = jax.lax.optimization_barrier(_merged(lines))
+        reward = sum(_sum_of_tiles(word, marks) for word, marks in zip(lines, made, strict=True))
+        down = _turned(lines[: self.rows], backward)
+        across = _transposed(_turned(lines[: self.columns], backward), self.rows)
+        return tuple(jnp.where(upright, a, b) for a, b in zip(down, across, strict=True)), reward.astype(jnp.float32)
+
+
+def _words(board: jax.Array) -> Lines:
+    return tuple(board[i] for i in range(board.shape[0]))
+
+
+def _any(words: Any) -> jax.Array:
+    return functools.reduce(jnp.bitwise_or, words) != 0
+
+
+def _filled(word: jax.Array) -> jax.Array:
+    """Mark the cells that are not 0 by their lowest bits."""
+    return functools.reduce(jnp.bitwise_or, (word >> i for i in range(_BITS))) & _LOWS
+
+
+def _pulls(near: jax.Array, far: jax.Array, pairs: np.uint32) -> tuple[jax.Array, jax.Array]:
+    """Mark the `pairs` of cells where the far one moves toward the near one, and where the near one toward the far."""
+    is_near, is_far = _filled(near), _filled(far)
+    merges = is_near & ~_filled(near ^ far)
+    return ((is_far & ~is_near) | merges) & pairs, ((is_near & ~is_far) | merges) & pairs
+
+
+def _turned(lines: Lines, backward: jax.Array) -> Lines:
+    return tuple(jnp.where(backward, b, a) for a, b in zip(lines, lines[::-1], strict=True))
+
+
+def _transposed(lines: Lines, length: int) -> Lines:
+    """Make lines of the first `length` cells of each word."""
+    return tuple(
+        functools.reduce(jnp.bitwise_or, (((word >> _BITS * j) & _CELL) << _BITS * i for i, word in enumerate(lines)))
+        for j in range(length)
+    )
+
+
+def _packed(lines: Lines) -> Lines:
+    """Close the holes: what lies beyond one moves up."""
+    for line in reversed(range(len(lines) - 1)):
+        lines = _closed(lines, line, _LOWS & ~_filled(lines[line]))
+    return lines
+
+
+def _merged(lines: Lines) -> tuple[Lines, Lines]:
+    """Merge packed lines; marks the tiles made by their lowest bits, too."""
+    made = []
+    for line in range(len(lines) - 1):
+        near, far = lines[line : line + 2]
+        same = _filled(near) & ~_filled(near ^ far)
+        lines = _closed((*lines[:line], near + same, *lines[line + 1 :]), line + 1, same)
+        made.append(same)
+    return lines, (*made, jnp.zeros_like(made[0]))
+
+
+def _closed(lines: Lines, line: int, holes: jax.Array) -> Lines:
+    """Drop the cells of `line` whose lowest bits are in `holes`: those of the next line come there, and so on."""
+    mask = holes * _CELL
+    moved = [
+        (here & ~mask) | (beyond & mask)
+        for here, beyond in zip(lines[line:], (*lines[line + 1 :], jnp.uint32(0)), strict=True)
+    ]
+    return (*lines[:line], *moved)
+
+
+def _sum_of_tiles(word: jax.Array, marks: jax.Array) -> jax.Array:
+    """Add up the marked tiles of a word: [] uint32, enough for all a board can hold."""
+    shifts = range(0, 6 * _BITS, _BITS)
+    return sum(((marks >> i) & 1) << ((word >> i) & _CELL) for i in shifts)  # type: ignore[return-value]
+
+
+def _turn_policy(policy: Any, *, flips: tuple[bool, bool, bool]) -> Any:
+    for flipped, order in zip(flips, ([1, 0, 3, 2], [0, 3, 2, 1], [2, 1, 0, 3]), strict=True):
+        policy = policy[..., order] if flipped else policy
+    return policy
