@@ -14,6 +14,9 @@ fail nothing is played, since everything after would fail with them.
 7. `symmetries`, where a game has them: the first one is the identity, moves are permuted, and a game played
    through a symmetry is the same game seen through it (in games without chance, from starts that the
    symmetry keeps: other symmetries can be right without passing through the same start).
+8. Games that tell their odds (those with `num_outcomes`, see `envs.chance`): `decide` and `happen` trace and give what
+   `init` gives; `odds` are finite, not negative and sum to 1; after an end outcome 0 is certain and no outcome changes
+   anything; a step is a decision and one of its possible outcomes.
 """
 
 import copy
@@ -63,7 +66,10 @@ def breaches(env: Any, *, num_games: int = 64, max_plies: int = 1000, key: jax.A
     found = list(_courses(env, games))
     if games.finished[0].all():
         return found
-    for check in (_forfeits, _ends, _repeats, _symmetries):
+    checks = [_forfeits, _ends, _repeats, _symmetries]
+    if hasattr(env, "num_outcomes"):
+        checks.append(_chances)
+    for check in checks:
         found += check(env, games)
     return found
 
@@ -98,6 +104,8 @@ def _signatures(env: Any, key: jax.Array) -> Iterator[str]:
         return
     yield from _state_types(state, env.num_players)
     yield from _unlike("`step`", after, "`init`", state)
+    if hasattr(env, "num_outcomes"):
+        yield from _chance_signatures(env, state)
     try:
         check_names(env)
     except ValueError as error:
@@ -112,6 +120,24 @@ def _signatures(env: Any, key: jax.Array) -> Iterator[str]:
         inspect.signature(env.step).bind(state, action)
     except TypeError:
         yield "`step` cannot be called without a key: give the third argument the default None."
+
+
+def _chance_signatures(env: Any, state: Any) -> Iterator[str]:
+    index, count = jax.ShapeDtypeStruct((), jnp.int32), env.num_outcomes
+    if not isinstance(count, int) or count < 1:
+        yield f"`num_outcomes` is {count!r}, expected an int of at least 1."
+        return
+    try:
+        afterstate = jax.eval_shape(env.decide, state, index)
+        odds = jax.eval_shape(env.odds, afterstate)
+        happened = jax.eval_shape(env.happen, afterstate, index)
+    except Exception as error:  # as above
+        yield f"Tracing `decide`, `odds`, `happen` raises {type(error).__name__}: {error}"
+        return
+    yield from _unlike("`decide`", afterstate, "`init`", state)
+    yield from _unlike("`happen`", happened, "`init`", state)
+    if _type(odds) != f"float32[{count}]":
+        yield f"`odds` is {_type(odds)}, expected float32[{count}]."
 
 
 def _state_types(state: Any, num_players: int) -> Iterator[str]:
@@ -316,6 +342,43 @@ def _replay(env: Any, games: _Games, index: int, image: np.ndarray) -> Iterator[
             if not np.array_equal(np.asarray(came)[kept], expected[kept]):
                 yield f"Symmetry {index} is wrong: a game played through it differs in {what} after {ply} plies."
                 return
+
+
+def _chances(env: Any, games: _Games) -> Iterator[str]:
+    outcomes = np.arange(env.num_outcomes, dtype=np.int32)
+
+    @jax.jit
+    def unfold(states: Any, actions: Any) -> tuple[Any, jax.Array, Any]:
+        afterstates = jax.vmap(env.decide)(states, actions)
+        happened = jax.vmap(jax.vmap(env.happen, (None, 0)), (0, None))(afterstates, outcomes)
+        return afterstates, jax.vmap(env.odds)(afterstates), happened  # [K, ...], [K, O], [K, O, ...]
+
+    for which in (~games.finished, games.finished):
+        if not which.any():
+            continue
+        states, masks = games.some(which)
+        actions = _draw(np.random.default_rng(4), np.ones_like(masks))  # illegal ones among them
+        afterstates, odds, happened = jax.device_get(unfold(states, actions))
+        over = is_finished(afterstates)
+        unmoved = _alike(jax.tree.map(lambda x: x[:, None], afterstates), happened)
+        if not np.isfinite(odds).all() or (odds < 0).any() or not np.allclose(odds.sum(axis=1), 1, atol=1e-5):
+            yield "`odds` are not finite, negative or do not sum to 1."
+        elif (odds[over] != (outcomes == 0)).any() or not unmoved[over].all():
+            yield "Something may happen after the end: there outcome 0 is certain, and `happen` changes nothing."
+        stepped = jax.tree.map(lambda x: x[:, None], games.step(states, actions, games.key))
+        if not (_alike(stepped, happened) & (odds > 0)).any(axis=1).all():
+            yield "`step` gives what is not `decide` and then `happen` with an outcome whose odds are positive."
+            return
+
+
+def _alike(some: Any, others: Any) -> np.ndarray:
+    """Compare two trees of states [K, O, ...] or [K, 1, ...] one by one: [K, O] bool, floats up to rounding."""
+
+    def same(old: Any, new: np.ndarray) -> np.ndarray:
+        close = np.isclose(np.asarray(old, np.float64), np.asarray(new, np.float64), rtol=1e-5, atol=1e-6)
+        return close.reshape(*close.shape[:2], -1).all(axis=2)
+
+    return np.logical_and.reduce(jax.tree.leaves(jax.tree.map(same, some, others)))
 
 
 def _depends_on_key(games: _Games) -> bool:

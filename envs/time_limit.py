@@ -89,9 +89,11 @@ class TimeLimit:
 
     def step(self, state: TimedState, action: jax.Array, key: jax.Array | None = None, /) -> TimedState:
         """Play `action`; see the game itself for illegal actions and for steps after the end."""
-        inner = self.env.step(state.inner, action, key)
+        return self._counted(self.env.step(state.inner, action, key), state.plies)
+
+    def _counted(self, inner: Any, plies: jax.Array) -> TimedState:
         # Moves that leave the game running are what is counted, so nothing moves after the end.
-        plies = state.plies + (~(inner.terminated | inner.truncated)).astype(jnp.int32)
+        plies = plies + (~(inner.terminated | inner.truncated)).astype(jnp.int32)
         late = ~inner.terminated & (plies >= self.max_plies)
         return TimedState(
             inner=dataclasses.replace(inner, truncated=inner.truncated | late),
@@ -119,3 +121,20 @@ class TimeLimit:
         """The line that stands for a board, as the game tells it."""
         caption = self.env.caption
         return lambda state: caption(state.inner)
+
+    @property
+    def num_outcomes(self) -> int:
+        """The number of outcomes of a game of chance; `decide`, `odds` and `happen` are there for such a game alone."""
+        return self.env.num_outcomes
+
+    def decide(self, state: TimedState, action: jax.Array, /) -> TimedState:
+        """Play `action` up to the chance event, which is when the ply will be counted."""
+        return dataclasses.replace(state, inner=self.env.decide(state.inner, action))
+
+    def odds(self, afterstate: TimedState, /) -> jax.Array:
+        """Tell the probability of each outcome: [O] float32."""
+        return self.env.odds(afterstate.inner)
+
+    def happen(self, afterstate: TimedState, outcome: jax.Array, /) -> TimedState:
+        """Let `outcome` happen and count the ply."""
+        return self._counted(self.env.happen(afterstate.inner, outcome), afterstate.plies)

@@ -84,7 +84,7 @@ class Twenty48(ChanceGame):
 
     def observe(self, state: base.State, /) -> jax.Array:
         """See the board: float32 [rows, columns, cells + 2], plane e is 1 where the tile is 2^e, plane 0 if empty."""
-        planes = np.arange(self._num_cells + 2, dtype=np.uint32)
+        planes = np.arange(self._num_cells + 2, dtype=np.uint32)[None, None]
         return (self._exponents(state)[..., None] == planes).astype(jnp.float32)
 
     def labels(self, state: base.State, /) -> jax.Array:
@@ -130,7 +130,7 @@ class Twenty48(ChanceGame):
 
     def _odds(self, afterstate: base.State) -> jax.Array:
         empty = (self._exponents(afterstate) == 0).reshape(-1, 1)
-        of_each = empty * np.array([0.9, 0.1], np.float32)
+        of_each = empty * np.array([[0.9, 0.1]], np.float32)
         return (of_each / jnp.maximum(empty.sum(), 1).astype(jnp.float32)).reshape(-1)
 
     def _happen(self, afterstate: base.State, outcome: jax.Array) -> base.State:

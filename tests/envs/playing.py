@@ -46,7 +46,8 @@ def _random_moves(env: Any, games: int, plies: int, key: jax.Array) -> Any:
     def ply(states: Any, key: jax.Array) -> tuple[Any, Any]:
         masks = jax.vmap(env.legal_action_mask)(states)
         moves = jnp.where(masks, jax.random.uniform(key, masks.shape), -1).argmax(axis=1).astype(jnp.int32)
-        return jax.vmap(env.step)(states, moves), (states, masks, moves)
+        step_keys = jax.random.split(jax.random.fold_in(key, 1), games)
+        return jax.vmap(env.step)(states, moves, step_keys), (states, masks, moves)
 
     start = jax.vmap(env.init)(jax.random.split(key, games))
     last, (states, masks, moves) = jax.lax.scan(ply, start, jax.random.split(key, plies))
