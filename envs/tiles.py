@@ -64,10 +64,10 @@ def _tile(label: int, middle: np.ndarray, warmth: float) -> Iterator[ElementTree
     square = corner | {"width": f"{_SIDE:g}", "height": f"{_SIDE:g}", "rx": "4"}
     for fill, opacity in (("var(--tile-low, #fffaf0)", 1.0), ("var(--tile-high, #b3361a)", 0.9 * warmth)):
         yield ElementTree.Element("rect", square | {"class": "tile", "fill": fill, "fill-opacity": f"{opacity:.2f}"})
-    size = min(18.0, 0.9 * _SIDE / (0.6 * len(str(label))))  # a digit is about 0.6 of the size wide
+    size = min(17.0, 0.9 * _SIDE / (0.72 * len(str(label))))  # no bold digit is wider than 0.72 of the size
     look = {"font-family": "system-ui, sans-serif", "text-anchor": "middle", "font-weight": "600"}
     place = {"x": f"{middle[0]:g}", "y": f"{middle[1] + 0.35 * size:.2f}", "font-size": f"{size:.2f}"}
-    fill = "#ffffff" if warmth > 0.5 else "#26221a"
+    fill = "#ffffff" if warmth > 0.65 else "#26221a"
     number = ElementTree.Element("text", place | look | {"class": "number", "fill": fill})
     number.text = str(label)
     yield number

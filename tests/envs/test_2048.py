@@ -1,6 +1,5 @@
 """2048 beside pgx move by move, exact values by dynamic programming over the game's own odds, and known traps."""
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -254,7 +253,7 @@ def test_tiles_come_up_by_their_odds() -> None:
     assert chi2 < 24.3  # 7 degrees of freedom: 0.1 % of right ones are beyond
 
 
-@pytest.mark.parametrize("env", [Twenty48(2, 3), Twenty48(5, 6), Twenty48(3, 2)], ids=repr)
+@pytest.mark.parametrize("env", [Twenty48(2, 3), Twenty48(5, 6)], ids=repr)
 def test_starts_come_by_their_odds(env: Twenty48) -> None:
     draws = 20_000
     states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(1), draws))
@@ -300,37 +299,40 @@ def test_sizes_out_of_range_are_refused(options: dict[str, Any], message: str) -
 # --- Search
 
 
+def _no_opinion(params: Any, keys: jax.Array, state: Any) -> tuple[jax.Array, jax.Array]:
+    del params, keys
+    return jnp.zeros((len(state.to_play), 4)), jnp.zeros(len(state.to_play))
+
+
 def test_a_search_that_samples_its_steps_plays_better_than_chance_and_below_the_optimum() -> None:
     """The tree holds one drawn tile for each move and plans as if it were certain: a biased search, but no bad one."""
-    env = Twenty48(2, 3)
-    model = jaxmcts.model_from_env(env, jaxmcts.rollout_evaluator(env, 2))
+    env, games = Twenty48(2, 3), 64
+    model = jaxmcts.model_from_env(env, _no_opinion)
 
-    @functools.partial(jax.jit, static_argnums=0)
-    def scores(simulations: int, key: jax.Array) -> jax.Array:
-        def ply(carry: tuple[Any, jax.Array], key: jax.Array) -> tuple[tuple[Any, jax.Array], None]:
-            states, score = carry
-            search_key, step_key = jax.random.split(key)
-            out = jaxmcts.gumbel_policy((), search_key, states, model, num_simulations=simulations)
-            after = jax.vmap(env.step)(states, out.action, jax.random.split(step_key, 64))
-            return (after, score + after.rewards[:, 0]), None
+    @jax.jit
+    def ply(states: Any, key: jax.Array) -> Any:
+        search_key, step_key = jax.random.split(key)
+        out = jaxmcts.gumbel_policy((), search_key, states, model, num_simulations=32)
+        return jax.vmap(env.step)(states, out.action, jax.random.split(step_key, games))
 
-        states = jax.vmap(env.init)(jax.random.split(key, 64))
-        return jax.lax.scan(ply, (states, jnp.zeros(64)), jax.random.split(key, 90))[0][1]
-
-    searched = scores(16, jax.random.key(0))
-    _, masks, _ = playing.random_moves(env, 1, 1, seed=0)
-    assert masks.any()
-    assert 200 < searched.mean() < 480
+    states = jax.vmap(env.init)(jax.random.split(jax.random.key(0), games))
+    searched, move = np.zeros(games), 0
+    while not states.terminated.all():
+        move += 1
+        states = ply(states, jax.random.key(move))
+        searched += states.rewards[:, 0]
+    at_random = playing.random_moves(env, games, 100, seed=0)[0].rewards.sum(axis=(0, 2))
+    assert 1.3 * at_random.mean() < searched.mean() < 480
 
 
 # --- Text and pictures
 
 
 TEXT = """
-   2   .   4   .
-   .   8   .   .
-   . 128   .   2
-1024   .   .   .
+   2    .    4    .
+   .    8    .    .
+   .  128    .    2
+1024    .    .    .
 to play
 """.strip("\n")
 
@@ -357,7 +359,3 @@ def test_tiles_are_written_one_below_the_other_and_read_back() -> None:
 def test_what_cannot_be_a_position_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         envs.from_text(ENV, text)
-
-
-def test_dataclasses_replace_makes_a_board_of_another_size() -> None:
-    assert dataclasses.replace(ENV, rows=3).observation_shape == (3, 4, 14)

@@ -23,6 +23,8 @@ GAMES = [
     envs.make("connect_four", rows=4, columns=4),
     envs.make("connect_four", rows=12, columns=5, connect=5),
     envs.make("hex", size=3, swap=True),
+    envs.make("2048", rows=2, columns=5),
+    envs.make("sliding_puzzle", rows=2, columns=3, scramble=6),
     TimeLimit(envs.make("connect_four"), 20),
 ]
 IDS = [repr(game) for game in GAMES]
@@ -39,10 +41,11 @@ def test_contract(env: Any) -> None:
 def test_no_dtype_depends_on_the_key(env: Any) -> None:
     typed, raw = jax.random.key(0), jax.random.PRNGKey(0)
     action = jnp.int32(0)
-    states = [env.step(env.init(key), action, key) for key in (typed, raw, None)]
+    chance = isinstance(env, (envs.ChanceGame, envs.SlidingPuzzle))  # there a key is needed
+    states = [env.step(env.init(key), action, key) for key in ((typed, raw) if chance else (typed, raw, None))]
     for state in states[1:]:
         jax.tree.map(np.testing.assert_array_equal, state, states[0])
-    bare = env.step(env.init(), 0)
+    bare = env.step(env.init(typed), 0, typed) if chance else env.step(env.init(), 0)
     jax.tree.map(np.testing.assert_array_equal, bare, states[0])
 
 
@@ -53,9 +56,9 @@ def test_games_of_equal_options_share_compiled_programs(env: Any) -> None:
     @jax.jit
     def step(state: Any, action: jax.Array) -> Any:
         traces.append(1)
-        return dataclasses.replace(env).step(state, action)
+        return dataclasses.replace(env).step(state, action, jax.random.key(0))
 
-    state = env.init()
+    state = env.init(jax.random.key(0))
     for action in (jnp.int32(0), jnp.int32(1), jnp.int32(0)):
         state = step(state, action)
     assert len(traces) == 1
@@ -89,8 +92,9 @@ def test_symmetries_can_be_drawn_by_lot_on_the_device(env: Any) -> None:
 
 
 def test_states_are_small() -> None:
-    sizes = {name: sum(x.nbytes for x in jax.tree.leaves(envs.make(name).init())) for name in envs.names()}
-    assert sizes == {"tic_tac_toe": 18, "connect_four": 30, "hex": 135}
+    states = {name: jax.eval_shape(envs.make(name).init, jax.random.key(0)) for name in envs.names()}
+    sizes = {name: sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state)) for name, state in states.items()}
+    assert sizes == {"tic_tac_toe": 18, "connect_four": 30, "hex": 135, "2048": 26, "pig": 30, "sliding_puzzle": 23}
 
 
 @pytest.mark.parametrize("action", [1.0, True, jnp.float32(2)])
@@ -155,11 +159,12 @@ assert jax.config.jax_enable_x64
 import numpy as np
 for name in envs.names():
     env = envs.make(name)
-    state = env.init(jax.random.key(0))
+    key = jax.random.key(0)
+    state = env.init(key)
     for action in (0, np.int64(1), 0):
-        state = jax.jit(env.step)(state, action)
+        state = jax.jit(env.step)(state, action, key)
     for action in (2**32, -(2**32), 2**63 - 1):
-        assert env.step(state, np.int64(action)).terminated, action
+        assert env.step(state, np.int64(action), key).terminated, action
     print([str(x.dtype) for x in jax.tree.leaves(state)], env.observe(state).dtype)
     envs.check.check_env(env, num_games=4)
 """
@@ -174,7 +179,7 @@ def test_c070_dtypes_are_the_same_in_64_bit_mode_and_importing_makes_no_array() 
     )
     assert run.returncode == 0, run.stderr
     for name, line in zip(envs.names(), run.stdout.splitlines(), strict=True):
-        state = envs.make(name).init()
+        state = envs.make(name).init(jax.random.key(0))
         assert line == f"{[str(x.dtype) for x in jax.tree.leaves(state)]} float32"
 
 

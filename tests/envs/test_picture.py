@@ -235,3 +235,35 @@ def test_a_last_move_that_left_no_stone_is_refused(env: Any, last: int) -> None:
 def test_a_batch_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`state` is a batch of shape \(3,\)"):
         to_svg(TTT, jax.vmap(TTT.init)(jax.random.split(jax.random.key(0), 3)))
+
+
+# --- Numbered tiles
+
+TILES = "2 4 8 16\n32 64 128 256\n512 1024 2048 4096\n8192 16384 . ."
+
+
+@pytest.mark.parametrize(
+    ("env", "text"), [(envs.make("2048"), TILES), (envs.SlidingPuzzle(), "1 2 3\n4 5 6\n. 7 8")], ids=["2048", "puzzle"]
+)
+def test_tiles_lie_on_their_cells_with_their_numbers(env: Any, text: str) -> None:
+    svg = ElementTree.fromstring(to_svg(env, envs.from_text(env, text)))
+    numbers, tiles = named(svg, "number"), named(svg, "tile")
+    cells = [word for line in text.splitlines() for word in line.split()]
+    assert [number.text for number in numbers] == [word for word in cells if word != "."]
+    # A tile is a pale square and a coloured one over it; its number lies inside.
+    shades = [float(tile.get("fill-opacity", "")) for tile in tiles]
+    assert shades[::2] == [1.0] * len(numbers) and shades[1::2] == sorted(shades[1::2]) and len(set(shades)) > 7
+    places = [middle(tile) for tile in tiles[::2]]
+    assert places == [(40 * (i % env.columns), 40 * (i // env.columns)) for i, word in enumerate(cells) if word != "."]
+    for tile, number in zip(tiles[::2], numbers, strict=True):
+        outer, inner = _box(tile), _box(number)
+        assert outer[0] < inner[0] and inner[2] < outer[2] and outer[1] < inner[1] and inner[3] < outer[3]
+    assert not named(svg, "stone")
+
+
+def test_moves_of_tiles_stand_below_the_board_with_their_shares() -> None:
+    env = envs.make("2048")
+    svg = ElementTree.fromstring(to_svg(env, envs.from_text(env, TILES), shares=[0.1, 0.2, 0.3, 0.4], last=0))
+    assert [label.text for label in named(svg, "label")] == ["right", "down"]
+    assert [text.text for text in named(svg, "percent")] == ["30", "40"]
+    assert (svg[0].text or "").startswith("2048, to play: numbered tiles")

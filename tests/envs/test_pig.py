@@ -1,5 +1,6 @@
 """Pig beside OpenSpiel move by move, and its published value by iteration over the game's own odds."""
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.envs import playing
 ROLL, HOLD = range(2)
 
 
-@pytest.mark.parametrize(("target", "faces", "plies"), [(10, 3, 80), (25, 2, 250), (40, 6, 200)])
+@pytest.mark.parametrize(("target", "faces", "plies"), [(10, 3, 80), (40, 6, 200)])
 def test_open_spiel_agrees_at_every_ply(target: int, faces: int, plies: int) -> None:
     env = Pig(target, faces)
     states, masks, moves = playing.random_moves(env, 30, plies, seed=1)
@@ -47,21 +48,14 @@ def test_the_odds_are_those_of_open_spiel() -> None:
     other.apply_action(ROLL)
     env = envs.make("pig")
     odds = env.odds(env.decide(env.init(), ROLL))
-    assert list(enumerate(odds.tolist())) == pytest.approx(other.chance_outcomes())
+    assert dict(enumerate(odds.tolist())) == pytest.approx(dict(other.chance_outcomes()))
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _unfold(env: Pig, mine: jax.Array, theirs: jax.Array, total: jax.Array) -> Any:
     """Odds, boards, movers and rewards of all outcomes of both actions, from a position of player 0."""
     board = jnp.stack([mine, theirs, total, jnp.zeros((), jnp.int32)])
-    state = jax.tree.map(lambda x: x, env.init())
-    state = envs.State(
-        board=board,
-        to_play=state.to_play,
-        terminated=state.terminated,
-        truncated=state.truncated,
-        rewards=state.rewards,
-    )
+    state = dataclasses.replace(env.init(), board=board)
 
     def one(action: jax.Array) -> Any:
         after = env.decide(state, action)
@@ -119,11 +113,12 @@ def recurrence(target: int, faces: int) -> float:
     return wins[0, 0, 0]
 
 
-@pytest.mark.parametrize(("target", "faces"), [(10, 2), (12, 6), (15, 4)])
+@pytest.mark.parametrize(("target", "faces"), [(10, 2), (15, 6)])
 def test_the_value_is_that_of_a_plain_recurrence(target: int, faces: int) -> None:
     assert first_player_wins(Pig(target, faces)) == pytest.approx(recurrence(target, faces), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_first_player_wins_as_often_as_published() -> None:
     assert first_player_wins(Pig()) == pytest.approx(0.5306, abs=5e-5)
 

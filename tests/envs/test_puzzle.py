@@ -93,11 +93,11 @@ def test_starts_of_larger_boards_can_be_solved() -> None:
     assert {tuple(board) for board in np.asarray(states.board).tolist()} == known
 
 
-@pytest.mark.parametrize("scramble", [1, 2, 5])
+@pytest.mark.parametrize("scramble", [2, 5])
 def test_a_scrambled_start_is_no_further_than_its_moves(scramble: int) -> None:
-    env = SlidingPuzzle(3, 3, scramble=scramble)
+    env = SlidingPuzzle(2, 3, scramble=scramble)
     states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), 500))
-    known = {tuple(b): d for d, layer in enumerate(layers(env)[: scramble + 1]) for b in layer.tolist()}
+    known = {tuple(b): d for d, layer in enumerate(layers(SlidingPuzzle(2, 3))[: scramble + 1]) for b in layer.tolist()}
     distances = {known[tuple(board)] for board in np.asarray(states.board).tolist()}
     assert distances == set(range(2 - scramble % 2, scramble + 1, 2))
 
@@ -138,25 +138,24 @@ def _uniform(params: Any, keys: jax.Array, state: Any) -> tuple[jax.Array, jax.A
 def test_a_search_solves_every_position_near_the_goal_in_the_fewest_moves(name: str) -> None:
     env = SlidingPuzzle(2, 3)
     model = jaxmcts.model_from_env(env, _uniform, gamma=0.9)
-    near = layers(env)[1:8]
+    near = layers(env)[1:7]
     states = _running(env, np.concatenate(near))
-    fewest = np.repeat(np.arange(1, 8), [len(layer) for layer in near])
+    fewest = np.repeat(np.arange(1, 7), [len(layer) for layer in near])
 
     @jax.jit
     def ply(states: Any, key: jax.Array) -> Any:
         if name == "gumbel":
-            out = jaxmcts.gumbel_policy((), key, states, model, num_simulations=256, gumbel_scale=0.0)
+            out = jaxmcts.gumbel_policy((), key, states, model, num_simulations=512, gumbel_scale=0.0)
         else:
             out = jaxmcts.alphazero_policy(
-                (), key, states, model, num_simulations=256, temperature=0.0, dirichlet_fraction=0.0
+                (), key, states, model, num_simulations=512, temperature=0.0, dirichlet_fraction=0.0
             )
         return jax.vmap(env.step)(states, out.action)
 
     solved_after = np.zeros(len(fewest), int)
-    for move in range(1, 12):
+    for move in range(1, 9):
         states = ply(states, jax.random.key(move))
         solved_after[(solved_after == 0) & np.asarray(states.rewards[:, 0] > 0)] = move
-    print(name, [(solved_after[fewest == d] == d).mean() for d in range(1, 8)], (solved_after > 0).mean())
     assert (solved_after[fewest <= 5] == fewest[fewest <= 5]).all()
     assert (solved_after > 0).mean() > 0.9
 
