@@ -20,8 +20,9 @@ rules of `envs.base` on their own:
   state itself: outcome 0 is certain, and `happen` changes nothing after an end, whichever outcome it is given;
 - the rewards of an afterstate are those of the decision, the rewards after `happen` those of the whole step.
 
-An afterstate is a `State` too, but not one to decide in: its mask and its observation tell nothing while an event is
-to come, and its `to_play` is then the player who has moved.
+An afterstate is a `State`, but not one to decide in: its mask and its observation tell nothing while an event is to
+come, and its `to_play` is then the player who has moved. Where the start is drawn too, `init` raises `TypeError`
+without a key, as `step` always does.
 """
 
 import abc
@@ -60,10 +61,6 @@ class ChanceGame(base.BoardGame):
 
     def _play(self, state: base.State, action: jax.Array, key: jax.Array | None) -> base.State:
         return self._decide(state, action)
-
-    def init(self, key: jax.Array | None = None, /) -> base.State:
-        """Start a game. Raises `TypeError` without a key where chance has a part in the start."""
-        return self._start(key)
 
     def decide(self, state: base.State, action: ArrayLike, /) -> base.State:
         """Play `action` up to the chance event: the afterstate. Errors as of `step`."""

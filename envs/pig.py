@@ -77,8 +77,8 @@ class Pig(ChanceGame):
         )
 
     def _odds(self, afterstate: base.State) -> jax.Array:
-        faces = jnp.arange(self.faces, dtype=jnp.int32)
-        return jnp.where(afterstate.board[3] == 1, 1 / self.faces, faces == 0).astype(jnp.float32)
+        certain = (jnp.arange(self.faces, dtype=jnp.int32) == 0).astype(jnp.float32)
+        return jnp.where(afterstate.board[3] == 1, jnp.float32(1 / self.faces), certain)
 
     def _happen(self, afterstate: base.State, outcome: jax.Array) -> base.State:
         rolled = afterstate.board[3] == 1

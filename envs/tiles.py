@@ -1,10 +1,12 @@
 """Boards of numbered tiles as text and in pictures, for games that tell `labels(state)`: [R, C], 0 for an empty cell.
 
- 2  .  .  4
- .  . 16  .
- .  2  8  .
- .  .  . 64
-to play
+Such a game's `arrange` takes labels in the place of stones.
+
+     2  .  .  4
+     .  . 16  .
+     .  2  8  .
+     .  .  . 64
+    to play
 """
 
 import re

@@ -130,7 +130,7 @@ class Twenty48(ChanceGame):
 
     def _odds(self, afterstate: base.State) -> jax.Array:
         empty = (self._exponents(afterstate) == 0).reshape(-1, 1)
-        of_each = empty * np.array([[0.9, 0.1]], np.float32)
+        of_each = jnp.where(empty, np.array([[0.9, 0.1]], np.float32), jnp.float32(0))
         return (of_each / jnp.maximum(empty.sum(), 1).astype(jnp.float32)).reshape(-1)
 
     def _happen(self, afterstate: base.State, outcome: jax.Array) -> base.State:
@@ -149,12 +149,12 @@ class Twenty48(ChanceGame):
         k = ((bits[0] >> 6) * total) >> 26
         row, word, rest = jnp.int32(0), holes[0], k
         for below, first in zip(holes[1:], before[1:], strict=True):
-            row = row + (k >= first)
+            row = jnp.where(k >= first, row + 1, row)
             word, rest = jnp.where(k >= first, below, word), jnp.where(k >= first, k - first, rest)
         for skipped in range(1, self.columns):
             word = jnp.where(rest >= skipped, word & (word - 1), word)  # without its lowest hole
         column = jax.lax.population_count((word & -word) - 1).astype(jnp.int32) // _BITS
-        return 2 * (row * self.columns + column) + (bits[1] < _SHARE_OF_FOURS)
+        return 2 * (row * self.columns + column) + (bits[1] < _SHARE_OF_FOURS).astype(jnp.int32)
 
     @property
     def _shifts(self) -> np.ndarray:
