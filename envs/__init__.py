@@ -11,7 +11,9 @@ from envs.chance import ChanceGame
 from envs.check import ContractError, check_env
 from envs.connect_four import ConnectFour
 from envs.hex import Hex
+from envs.mnk import MNK
 from envs.moves import ActionLayout, legal_moves, move_name, parse_move
+from envs.othello import Othello
 from envs.picture import to_svg
 from envs.pig import Pig
 from envs.puzzle import SlidingPuzzle
@@ -27,6 +29,8 @@ __all__ = [
     "ConnectFour",
     "ContractError",
     "Hex",
+    "MNK",
+    "Othello",
     "Pig",
     "SlidingPuzzle",
     "State",
@@ -47,7 +51,7 @@ __all__ = [
 ]
 
 _GAMES: dict[str, type[BoardGame]] = {
-    game.name: game for game in (TicTacToe, ConnectFour, Hex, Twenty48, Pig, SlidingPuzzle)
+    game.name: game for game in (TicTacToe, ConnectFour, Hex, Othello, MNK, Twenty48, Pig, SlidingPuzzle)
 }
 
 

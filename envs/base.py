@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from envs import zobrist
 from envs.moves import ActionLayout
 
 PyTree = Any
@@ -57,14 +58,18 @@ class BoardGame(abc.ABC):
     """A game for the shell to run; subclasses are frozen dataclasses and give the hooks marked abstract."""
 
     name: ClassVar[str]
-    num_players: ClassVar[int]
     bottom_up: ClassVar[bool] = False  # row 0 of the observation is the lowest one on paper
     slanted: ClassVar[bool] = False  # each row lies half a cell to the right of the one above it
+    turns_by_count: ClassVar[bool] = True  # stones stay and players alternate: their numbers tell whose turn it is
 
     @property
     def action_layout(self) -> ActionLayout:
         """Where actions lie on the board, which gives moves their names; by default they are a plain list."""
         return ActionLayout()
+
+    @property
+    @abc.abstractmethod
+    def num_players(self) -> int: ...
 
     @property
     @abc.abstractmethod
@@ -83,6 +88,10 @@ class BoardGame(abc.ABC):
     def observe(self, state: State, /) -> jax.Array:
         """See the state as the player to move does: float32 of `observation_shape`."""
 
+    def hash(self, state: State, /) -> jax.Array:
+        """Hash the position, board and player to move alone: [2] uint32, the same however it came about."""
+        return zobrist.hash_integers(state.board, state.to_play.astype(jnp.uint8))
+
     @abc.abstractmethod
     def _start(self, key: jax.Array | None) -> State: ...
 
@@ -95,9 +104,9 @@ class BoardGame(abc.ABC):
         """Play a legal `action` in a running game; on other input the result is dropped and need not make sense."""
 
     def arrange(self, planes: np.ndarray, to_play: int) -> State:
-        """Set up a position: `planes` [rows, columns, 2] bool are the stones of `to_play` and the other's.
+        """Set up a position: `planes` [rows, columns, P] bool are the stones of `to_play`, of who comes next and so on.
 
-        The other player is taken to have moved last, so a line of theirs is a win just made. Raises
+        The player before is taken to have moved last, so a line of theirs is a win just made. Raises
         `ValueError` for stones that cannot lie so, `NotImplementedError` if the game has no such thing.
         """
         raise NotImplementedError(f"Positions of {self.name!r} cannot be set up.")
@@ -198,17 +207,23 @@ def _unchanged(array: Any) -> Any:
 IDENTITY = Symmetry(observation=_unchanged, policy=_unchanged)
 
 
-def square_symmetries(size: int) -> tuple[Symmetry, ...]:
-    """Make the eight turns and flips of a square board whose actions are its cells, row by row.
+def square_symmetries(size: int, extra: int = 0) -> tuple[Symmetry, ...]:
+    """Make the eight turns and flips of a square board; see `board_symmetries`."""
+    return board_symmetries(size, size, extra)
 
-    Observations are [..., size, size, planes]; policies [..., size * size].
+
+def board_symmetries(rows: int, columns: int, extra: int = 0) -> tuple[Symmetry, ...]:
+    """Make the turns and flips of a board whose actions are its cells, row by row: eight if it is square, else four.
+
+    Observations are [..., rows, columns, planes]; policies [..., rows * columns + extra]: actions that are not on
+    the board follow the cells, and stay.
     """
     return tuple(
         Symmetry(
             observation=functools.partial(turn, flips=flips),
-            policy=functools.partial(_turn_policy, size=size, flips=flips),
+            policy=functools.partial(_turn_policy, rows=rows, columns=columns, extra=extra, flips=flips),
         )
-        for flips in itertools.product((False, True), (False, True), (False, True))
+        for flips in itertools.product((False, True)[: 1 + (rows == columns)], (False, True), (False, True))
     )
 
 
@@ -219,9 +234,14 @@ def turn(board: Any, *, flips: tuple[bool, bool, bool]) -> Any:
     return board[..., :: -1 if rows else 1, :: -1 if columns else 1, :]
 
 
-def _turn_policy(policy: Any, *, size: int, flips: tuple[bool, bool, bool]) -> Any:
-    board = policy.reshape(*policy.shape[:-1], size, size, 1)
-    return turn(board, flips=flips).reshape(policy.shape)
+def _turn_policy(policy: Any, *, rows: int, columns: int, extra: int, flips: tuple[bool, bool, bool]) -> Any:
+    cells = policy[..., : policy.shape[-1] - extra]
+    board = cells.reshape(*cells.shape[:-1], rows, columns, 1)
+    turned = turn(board, flips=flips).reshape(cells.shape)
+    if not extra:
+        return turned
+    xp = np if isinstance(policy, np.ndarray) else jnp
+    return xp.concatenate([turned, policy[..., -extra:]], axis=-1)
 
 
 def as_index(name: str, index: Any) -> jax.Array:

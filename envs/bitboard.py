@@ -58,12 +58,25 @@ class Grid:
 
     def planes(self, words: jax.Array) -> jax.Array:
         """Unpack sets of cells: [P, W] uint32 to [P, R, C] bool."""
-        return ((words[:, :, None, None] & self.cells[None]) != 0).any(axis=1)
+        bits = (words[:, :, None] >> np.arange(self.width, dtype=np.uint32)[None, None]) & np.uint32(1)
+        columns = bits.reshape(len(words), -1, self.stride)  # each with its guard, and past the last one none
+        return columns[:, : self.columns, : self.rows].swapaxes(1, 2) != 0
 
     def pack(self, planes: np.ndarray) -> np.ndarray:
         """Pack sets of cells on the host: [P, R, C] bool to [P, W] uint32, the inverse of `planes`."""
         bits = np.where(planes[:, None], self.cells[None], np.uint32(0))
         return bits.sum(axis=(2, 3), dtype=np.uint32)
+
+    def cell(self, row: jax.Array, column: jax.Array) -> Words:
+        """Give one cell alone."""
+        return tuple(
+            cells & (floor << row.astype(jnp.uint32)) for cells, floor in zip(self.column(column), self.floors)
+        )
+
+    @property
+    def floors(self) -> np.ndarray:
+        """All cells of row 0: [W] uint32."""
+        return self.cells[:, 0].sum(axis=1, dtype=np.uint32)
 
     def column(self, index: jax.Array) -> Words:
         """Give all cells of one column."""

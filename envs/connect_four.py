@@ -105,8 +105,7 @@ class ConnectFour(base.BoardGame):
     def _landing(self, state: base.State, action: jax.Array) -> bitboard.Words:
         # The cell a stone dropped into column `action` lands on; no bit at all if the column is full.
         columns = self.grid.column(action)
-        floors = self.grid.cells[:, 0].sum(axis=1, dtype=np.uint32)
-        return tuple((t + f) & c for t, f, c in zip(self._taken(state), floors, columns, strict=True))
+        return tuple((t + f) & c for t, f, c in zip(self._taken(state), self.grid.floors, columns, strict=True))
 
     def _taken(self, state: base.State) -> bitboard.Words:
         return _union(*self._sides(state))

@@ -1,4 +1,4 @@
-"""Boards as pictures: `to_svg` draws a position of any game whose observation begins with the two players' stones.
+"""Boards as pictures: `to_svg` draws a position of any game whose observation begins with the players' stones.
 
 Numbered tiles are drawn by `envs.tiles`.
 
@@ -8,7 +8,7 @@ stones and what is told of moves, is the same for all. Colours are CSS custom pr
 can restyle its pictures, for a dark mode say:
 
     --board --line --ink     the ground, the lines on it, and all writing
-    --first --second         stones and edges of the two players
+    --first --second --third stones and edges of the players
     --accent                 what is pointed out
     --high --low             the two ends of the heat
 """
@@ -22,7 +22,7 @@ import numpy as np
 
 from envs import tiles
 from envs.moves import column_letters, layout_of, move_name, num_on_board
-from envs.render import status, stones_of
+from envs.render import MARKS, status, stones_of
 
 _PITCH = 40.0  # between neighbouring cells
 _RADIUS = 15.5  # of a stone
@@ -35,11 +35,12 @@ _FALLBACKS = {
     "ink": "#26221a",
     "first": "#cc4430",
     "second": "#2a5fb5",
+    "third": "#7a5c1e",
     "accent": "#f0a818",
     "high": "#2f9a4c",
     "low": "#9440a8",
 }
-_PLAYERS = ("first", "second")
+_PLAYERS = ("first", "second", "third")
 
 _SQUARE = _PITCH / 2 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
 _ROW_HEIGHT = _PITCH * 3**0.5 / 2  # of hexagons, which reach two thirds of it up and down
@@ -64,9 +65,7 @@ def to_svg(env: Any, state: Any, *, shares: Any = None, heat: Any = None, last: 
     board = _board(env, np.asarray(stones.any(axis=-1)), has_numbers)
     beside = np.arange(env.num_actions) >= num_on_board(env)
     board = _with_others(board, env, np.flatnonzero(beside & env.legal_action_mask(state) & has_numbers))
-    first, second = stones.sum(axis=(0, 1))
-    shown = "numbered tiles" if hasattr(env, "labels") else f"{first} stones of X, {second} of O"
-    title = f"{env.name.replace('_', ' ')}, {status(state)}: {shown}"
+    title = f"{env.name.replace('_', ' ')}, {status(state)}: {_contents(env, stones)}"
 
     view = " ".join(_number(x) for x in (*board.corner, *board.extent))
     svg = _element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=view, role="img")
@@ -89,6 +88,14 @@ def to_svg(env: Any, state: Any, *, shares: Any = None, heat: Any = None, last: 
     return ElementTree.tostring(svg, encoding="unicode")
 
 
+def _contents(env: Any, stones: np.ndarray) -> str:
+    """Say what lies on the board: `3 stones of X, 2 of O`."""
+    if hasattr(env, "labels"):
+        return "numbered tiles"
+    first, *others = (f"{count} of {mark}" for count, mark in zip(stones.sum(axis=(0, 1)), MARKS))
+    return ", ".join([first.replace(" ", " stones ", 1), *others])
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Board:
     """Where things are: x to the right, y down."""
@@ -100,7 +107,7 @@ class _Board:
     corner: np.ndarray  # [2]: the picture's top left
     extent: np.ndarray  # [2]: its width and height
     ground: list[ElementTree.Element]  # what lies under the stones
-    marks: bool = False  # stones are crosses and rings
+    marks: bool = False  # stones are the marks of text boards: X, O and Z
 
 
 def _board(env: Any, taken: np.ndarray, has_numbers: bool) -> _Board:
@@ -266,10 +273,11 @@ def _stone(board: _Board, middle: np.ndarray, player: int) -> ElementTree.Elemen
     name, colour = f"stone {_PLAYERS[player]}", _colour(_PLAYERS[player])
     if not board.marks:
         return _circle(middle, _RADIUS, name, fill=colour)
-    if player == 0:
-        arms = 0.75 * _RADIUS * np.array([[-1, -1], [1, 1], [1, -1], [-1, 1]])
-        return _path(middle + arms, name, stroke=colour, width=5, pen="MLML")
-    return _circle(middle, 0.8 * _RADIUS, name, fill="none", stroke=colour, stroke_width=5)
+    if player == 1:
+        return _circle(middle, 0.8 * _RADIUS, name, fill="none", stroke=colour, stroke_width=5)
+    arms = 0.75 * _RADIUS * np.array([[-1, -1], [1, 1], [1, -1], [-1, 1]])
+    arms, pen = (arms, "MLML") if player == 0 else (arms[[0, 2, 3, 1]], "MLLL")
+    return _path(middle + arms, name, stroke=colour, width=5, pen=pen)
 
 
 def _heat(board: _Board, middle: np.ndarray, warmth: float) -> ElementTree.Element:

@@ -1,13 +1,16 @@
-"""Boards as text and back, for games whose observation [R, C, planes] begins with own stones and the other's.
+"""Boards as text and back, for games whose observation [R, C, planes] begins with a plane of stones for each player.
+
+The planes are those of the player to move first, then of who comes next and so on.
 
     . . . O . . .
     . X X X . O .
     0 1 2 3 4 5 6
     O to play
 
-X is player 0, who moves first, and O player 1. Where a column is a move, its number stands below; where a cell is
-one, letters stand above and numbers on the left, which make its name (`envs.move_name`). The rows of a slanted board
-(Hex) step to the right. Games of numbered tiles are drawn by `envs.tiles`; one without a board tells its `caption`.
+X is player 0, who moves first, O player 1 and Z player 2. Where a column is a move, its number stands below; where a
+cell is one, letters stand above and numbers on the left, which make its name (`envs.move_name`). The rows of a slanted
+board (Hex) step to the right. Games of numbered tiles are drawn by `envs.tiles`; one without a board tells its
+`caption`.
 Everything here runs on the host, one state at a time.
 """
 
@@ -19,13 +22,15 @@ import numpy as np
 from envs import moves, tiles
 from envs.base import BoardGame, State
 
-MARKS = "XO"  # of player 0 and player 1
+MARKS = "XOZ"  # of player 0, player 1 and so on
+
+_TOLD = rf"^[ \t]*(?:([{MARKS}]) (to play|won)|(?:[{MARKS}] and )+[{MARKS}] won|to play|game over)[ \t]*$"  # `status`
 
 
 def to_text(env: Any, state: Any) -> str:
     """Draw one state: the board from the top row down, then who is to play or how it ended.
 
-    Raises `ValueError` for a batch of states or an observation without the planes of the two.
+    Raises `ValueError` for a batch of states or an observation without the planes of the players.
     """
     _check_single(state)
     return "\n".join([*_board_lines(env, state), status(state)])
@@ -36,8 +41,8 @@ def _board_lines(env: Any, state: Any) -> list[str]:
         return [caption(state)]
     if (labels := tiles.labels_of(env, state)) is not None:
         return tiles.to_lines(labels)
-    stones = stones_of(env, state)
-    cells = np.select([stones[..., 0], stones[..., 1]], list(MARKS), ".")
+    stones = np.moveaxis(stones_of(env, state), -1, 0)
+    cells = np.select(list(stones), list(MARKS[: len(stones)]), ".")
     above, left, below = _names_around(env, *cells.shape)
     step = " " if getattr(env, "slanted", False) else ""
     order = range(len(cells))[:: -1 if getattr(env, "bottom_up", False) else 1]
@@ -57,17 +62,18 @@ def _names_around(env: Any, height: int, width: int) -> tuple[list[str], list[st
 
 
 def stones_of(env: Any, state: Any) -> np.ndarray:
-    """Tell where the stones of player 0 and player 1 lie: [rows, columns, 2] bool; errors as of `to_text`."""
+    """Tell where the stones of player 0, player 1 and so on lie: [rows, columns, P] bool; errors as of `to_text`."""
     _check_single(state)
     if (labels := tiles.labels_of(env, state)) is not None:
-        return np.zeros((*labels.shape, 2), bool)
+        return np.zeros((*labels.shape, env.num_players), bool)
     planes = np.asarray(env.observe(state)) > 0
-    if planes.ndim != 3 or planes.shape[-1] < 2:
+    players = env.num_players
+    if planes.ndim != 3 or planes.shape[-1] < players or players > len(MARKS):
         raise ValueError(
-            f"`env` {env.name!r} is seen as {planes.shape}, expected (rows, columns, planes) with the stones of "
-            "the player to move and the other's in the first two planes."
+            f"`env` {env.name!r} is seen as {planes.shape} by {players} players, expected (rows, columns, planes) "
+            f"with a plane for the stones of each, the player to move first, and at most {len(MARKS)} players."
         )
-    return _view(planes[..., :2], int(state.to_play))
+    return np.roll(planes[..., :players], int(state.to_play), axis=-1)
 
 
 def _check_single(state: Any) -> None:
@@ -86,19 +92,20 @@ def status(state: Any) -> str:
         return "game over" if state.terminated else "to play"
     if not state.terminated:
         return f"{MARKS[int(state.to_play)]} to play"
-    winner = int(np.argmax(state.rewards))
+    winners = [MARKS[player] for player in np.flatnonzero(np.asarray(state.rewards) > 0)]
     # A step after the end has cleared the rewards; who won is then not told.
-    return f"{MARKS[winner]} won" if state.rewards[winner] > 0 else "game over"
+    return f"{' and '.join(winners)} won" if winners else "game over"
 
 
 def from_text(env: BoardGame, text: str) -> State:
     """Read a position drawn as `to_text` draws it, with the names of rows and columns or without.
 
-    Lines with anything but `X`, `O`, `.` and spaces, and a row's number before them, are skipped.
+    Lines with anything but the players' marks, `.` and spaces, and a row's number before them, are skipped.
 
     Players alternate from X, so the counts say who is to play; after a swap in Hex they do not, and a line
-    `X to play` or `O won` does; it must agree with the board. A finished position carries the rewards of the move that
-    ended it. A game that was cut short is read as one that goes on.
+    `X to play` or `O won` does; it must agree with the board. In games where stones are turned over or taken off
+    (`turns_by_count`) that line alone says it, and who won is taken to have moved last. A finished position carries the
+    rewards of the move that ended it. A game that was cut short is read as one that goes on.
     Raises `ValueError` for a board of another size, one that cannot come about or one that stands otherwise than told.
     """
     if len(env.observation_shape) < 3:
@@ -107,52 +114,68 @@ def from_text(env: BoardGame, text: str) -> State:
         state = tiles.from_text(env, text)
         _check_told(text, state)
         return state
+    marks = MARKS[: env.num_players]
     lines = ["".join(re.sub(r"^\s*\d+\s", "", line).split()) for line in text.splitlines()]
-    rows = [line for line in lines if line and set(line) <= set(MARKS + ".")]
+    rows = [line for line in lines if line and set(line) <= set(marks + ".")]
     height, width = env.observation_shape[:2]
     if [len(row) for row in rows] != [width] * height:
         raise ValueError(f"`text` has rows of lengths {[len(row) for row in rows]}, expected {height} of {width}.")
     cells = np.array([list(row) for row in rows])
     cells = cells[::-1] if env.bottom_up else cells
-    stones = np.stack([cells == mark for mark in MARKS], axis=-1)
-    first, second = stones.sum(axis=(0, 1))
-    to_play = _to_play(text, int(first), int(second), swap=getattr(env, "swap", False))
-    _check_waiting(env, stones, to_play)
+    stones = np.stack([cells == mark for mark in marks], axis=-1)
+    if env.turns_by_count:
+        to_play = _to_play_by_count(text, stones.sum(axis=(0, 1)).tolist(), swap=getattr(env, "swap", False))
+        _check_waiting(env, stones, to_play)
+    else:
+        to_play = _told_to_play(text, len(marks))
+        if to_play is None:
+            raise ValueError(f"`text` does not say who is to play {env.name!r}: add a line such as `X to play`.")
     state = env.arrange(_view(stones, to_play), to_play)
     _check_told(text, state)
     return state
 
 
-def _to_play(text: str, first: int, second: int, swap: bool) -> int:
-    # By the text, else by the counts. A swap hands X's first stone to O: X's lead is one less from there on.
-    told = re.search(r"^\s*([XO]) (to play|won)\s*$", text, re.MULTILINE)
+def _told_to_play(text: str, players: int) -> int | None:
+    """Find who is to play, or would be if the winner has moved last, 0 after a draw; None if `text` is silent."""
+    told = re.search(_TOLD, text, re.MULTILINE)
     if told is None:
-        to_play = min(max(first - second, 0), 1)
-    else:
-        to_play = MARKS.index(told[1]) ^ (told[2] == "won")
-    swapped = swap and second > 0 and first - second == to_play - 1
-    if first - second != to_play and not swapped:
+        return None
+    return (MARKS.index(told[1]) + (told[2] == "won")) % players if told[1] else 0
+
+
+def _to_play_by_count(text: str, counts: list[int], swap: bool) -> int:
+    # By the text, else by the counts. A swap hands X's first stone to O: X's lead is one less from there on.
+    least = counts[-1]
+    ahead = sum(count > least for count in counts)
+    told = _told_to_play(text, len(counts))
+    to_play = ahead if told is None or "game over" in text else told
+    swapped = swap and least > 0 and counts[0] - least == to_play - 1
+    if counts != [least + (player < to_play) for player in range(len(counts))] and not swapped:
+        have = ", ".join(f"{count} {mark}" for count, mark in zip(counts[:-1], MARKS))
         raise ValueError(
-            f"`text` has {first} X and {second} O with {MARKS[to_play]} to play, expected as many "
-            "and X to play, or one X more and O to play: X moves first."
+            f"`text` has {have} and {least} {MARKS[len(counts) - 1]} with {MARKS[to_play]} to play, expected as many "
+            "of each and X to play, or one more of all who come before the one to play: X moves first."
         )
     return to_play
 
 
 def _check_told(text: str, state: State) -> None:
-    told = re.search(r"^[ \t]*((?:[XO] )?to play|[XO] won|game over)[ \t]*$", text, re.MULTILINE)
+    told = re.search(_TOLD, text, re.MULTILINE)
     # That the game is over is all that is told after its last step, whoever won.
-    if told and told[1] != status(state) and not (told[1] == "game over" and state.terminated):
-        raise ValueError(f"`text` says {told[1]!r}, but on its board it is {status(state)!r}: correct one of them.")
+    if told and (line := told[0].strip()) != status(state) and not (line == "game over" and state.terminated):
+        raise ValueError(f"`text` says {line!r}, but on its board it is {status(state)!r}: correct one of them.")
 
 
 def _check_waiting(env: BoardGame, stones: np.ndarray, to_play: int) -> None:
-    # The player to move cannot have won already: were it their move that came last, nobody would be to move.
-    theirs = _view(stones, 1 - to_play)
-    if (np.asarray(env.arrange(theirs, 1 - to_play).rewards) > 0).any():
-        raise ValueError(f"`text` has a win of {MARKS[to_play]}, who is to play: the game ended before.")
+    # Who did not move last cannot have won already: the game would have ended then.
+    players = env.num_players
+    for player in (p % players for p in range(to_play, to_play + players - 1)):
+        following = (player + 1) % players
+        if env.arrange(_view(stones, following), following).rewards[player] > 0:
+            who = "who is to play" if player == to_play else "who did not move last"
+            raise ValueError(f"`text` has a win of {MARKS[player]}, {who}: the game ended before.")
 
 
-def _view(planes: np.ndarray, player: int) -> np.ndarray:
-    # From [X, O] to [own, other's] for `player`, or back.
-    return planes[..., ::-1] if player else planes
+def _view(stones: np.ndarray, player: int) -> np.ndarray:
+    # From player 0's stones, player 1's and so on to `player`'s, the next one's and so on.
+    return np.roll(stones, -player, axis=-1)

@@ -108,6 +108,10 @@ class TimeLimit:
         """Mark the allowed actions: [A] bool, all False once the game is over or cut short."""
         return self.env.legal_action_mask(state.inner)
 
+    def hash(self, state: TimedState, /) -> jax.Array:
+        """Hash the position as the game does, whatever has been played of the limit: [2] uint32."""
+        return self.env.hash(state.inner)
+
     # What only some games have; `getattr` finds it here just if the game has it.
 
     @property

@@ -31,11 +31,11 @@ ROUNDS = 5
 CALLS = 9  # of each side, per round
 
 # What makes our game the one that pgx has, where that is an option.
-OPTIONS: dict[str, dict[str, Any]] = {"hex": {"swap": True}}
+OPTIONS: dict[str, dict[str, Any]] = {"hex": {"swap": True}, "othello": {"double_pass": True}}
 
 
 def run(rounds: int = ROUNDS) -> list[dict[str, Any]]:
-    """Measure every game that pgx has too and give one JSON-ready row each."""
+    """Measure every game that pgx has, too, and give one JSON-ready row each."""
     import pgx
 
     return [_measure(name, rounds) for name in envs.names() if name in pgx.available_envs()]
