@@ -61,6 +61,7 @@ class BoardGame(abc.ABC):
     bottom_up: ClassVar[bool] = False  # row 0 of the observation is the lowest one on paper
     slanted: ClassVar[bool] = False  # each row lies half a cell to the right of the one above it
     turns_by_count: ClassVar[bool] = True  # stones stay and players alternate: their numbers tell whose turn it is
+    has_stones: ClassVar[bool] = True  # an observation [R, C, planes] begins with the mover's stones and the other's
 
     @property
     def action_layout(self) -> ActionLayout:
@@ -177,6 +178,16 @@ def once(condition: ArrayLike) -> jax.Array:
 def is_finished(state: Any) -> jax.Array:
     """Tell whether the game is over or cut short; [] bool, or the batch's shape."""
     return state.terminated | state.truncated
+
+
+def strongly_typed(tree: S) -> S:
+    """Give every leaf its dtype for good: what begins weakly typed has another type after a step, and loops retrace."""
+
+    def strong(leaf: Any) -> jax.Array:
+        array = jnp.asarray(leaf)
+        return jax.lax.convert_element_type(array, array.dtype)
+
+    return jax.tree.map(strong, tree)
 
 
 def select(condition: jax.Array, yes: S, no: S) -> S:

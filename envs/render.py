@@ -67,8 +67,8 @@ def stones_of(env: Any, state: Any) -> np.ndarray:
     if (labels := tiles.labels_of(env, state)) is not None:
         return np.zeros((*labels.shape, env.num_players), bool)
     planes = np.asarray(env.observe(state)) > 0
-    players = env.num_players
-    if planes.ndim != 3 or planes.shape[-1] < players or players > len(MARKS):
+    players, has_stones = env.num_players, getattr(env, "has_stones", True)
+    if not has_stones or planes.ndim != 3 or planes.shape[-1] < players or players > len(MARKS):
         raise ValueError(
             f"`env` {env.name!r} is seen as {planes.shape} by {players} players, expected (rows, columns, planes) "
             f"with a plane for the stones of each, the player to move first, and at most {len(MARKS)} players."

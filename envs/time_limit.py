@@ -80,6 +80,10 @@ class TimeLimit:
         return getattr(self.env, "slanted", False)
 
     @property
+    def has_stones(self) -> bool:
+        return getattr(self.env, "has_stones", True)
+
+    @property
     def action_layout(self) -> ActionLayout:
         return layout_of(self.env)
 
