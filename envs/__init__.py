@@ -6,7 +6,7 @@ knows them all by one string.
 
 from envs.base import BoardGame, State, Symmetry, auto_reset
 from envs.chance import ChanceGame
-from envs.check import ContractError, check_env
+from envs.check import ContractError, check_env, check_types
 from envs.connect_four import ConnectFour
 from envs.gymnax import from_gymnax
 from envs.hex import Hex
@@ -41,6 +41,7 @@ __all__ = [
     "Twenty48",
     "auto_reset",
     "check_env",
+    "check_types",
     "from_gymnax",
     "from_pgx",
     "from_text",

@@ -125,8 +125,9 @@ class BoardGame(abc.ABC):
 
         An illegal action, one out of range included, ends the game: the mover loses (-1, the others +1) and
         the position stays as it was. In a finished game nothing changes and the rewards are 0.
-        Raises `TypeError` for an action that is not one integer.
+        Raises `TypeError` for an action that is not one integer, and for a batch of states.
         """
+        _check_single(state)
         action = as_index("action", action)
         in_range = action.astype(jnp.uint32) < self.num_actions  # a negative one is huge there
         safe = jnp.where(in_range, action, 0)
@@ -144,6 +145,7 @@ class BoardGame(abc.ABC):
 
     def legal_action_mask(self, state: State, /) -> jax.Array:
         """Mark the allowed actions: [A] bool, all False once the game is finished."""
+        _check_single(state)
         return self._legal(state) & ~is_finished(state)
 
 
@@ -218,6 +220,11 @@ def _unchanged(array: Any) -> Any:
 IDENTITY = Symmetry(observation=_unchanged, policy=_unchanged)
 
 
+def symmetries_of(env: Any) -> tuple[Symmetry, ...]:
+    """Give the symmetries that a game declares, else the identity alone."""
+    return getattr(env, "symmetries", (IDENTITY,))
+
+
 def square_symmetries(size: int, extra: int = 0) -> tuple[Symmetry, ...]:
     """Make the eight turns and flips of a square board; see `board_symmetries`."""
     return board_symmetries(size, size, extra)
@@ -255,9 +262,17 @@ def _turn_policy(policy: Any, *, rows: int, columns: int, extra: int, flips: tup
     return xp.concatenate([turned, policy[..., -extra:]], axis=-1)
 
 
+def _check_single(state: Any) -> None:
+    if jnp.ndim(state.to_play):
+        raise TypeError(
+            f"`state` is a batch of shape {jnp.shape(state.to_play)}, expected one game: batch with `jax.vmap`."
+        )
+
+
 def as_index(name: str, index: Any) -> jax.Array:
     """Take an action or an outcome as int32. Raises `TypeError` for what is not one integer."""
-    index = jnp.asarray(index)
+    # Outside of JAX integers have 64 bits and more, of which `jnp.asarray` would keep the low ones.
+    index = index if isinstance(index, jax.Array) else np.asarray(index)
     if index.shape != ():
         raise TypeError(f"`{name}` has shape {index.shape}, expected one {name}: batch the call with `jax.vmap`.")
     if not jnp.issubdtype(index.dtype, jnp.integer):
@@ -265,5 +280,6 @@ def as_index(name: str, index: Any) -> jax.Array:
     if index.dtype.itemsize > 4:
         # Only the low 32 bits survive the cast: keep what lies beyond them from turning into a legal action.
         limit = 2**31 - 1
-        index = jnp.where((index >= 0) & (index < limit), index, limit)
-    return index.astype(jnp.int32)
+        xp = jnp if isinstance(index, jax.Array) else np
+        index = xp.where((index >= 0) & (index < limit), index, limit)
+    return jnp.asarray(index, jnp.int32)

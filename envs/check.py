@@ -1,16 +1,18 @@
 """The contract of a game, checked by playing it: `check_env(my_game)` lists every breach in one error.
 
-What is checked, in this order. The first two are about declarations and shapes, found by tracing; if they
-fail nothing is played, since everything after would fail with them.
+What is checked, in this order. The first two are about declarations and shapes, found by tracing (`check_types`
+does these alone); if they fail nothing is played, since everything after would fail with them.
 
 1. `name`, `num_actions`, `num_players`, `observation_shape`; equal and hashable with equal options.
 2. `init`, `step`, `observe`, `legal_action_mask` trace with the right shapes and dtypes, none of them weak,
-   and `step` returns what it was given, so that loops and `jit` do not retrace; `action_layout` fits the board.
+   and `step` returns what it was given, so that loops and `jit` do not retrace; `action_layout` fits the board;
+   `symmetries` trace too and keep shapes and dtypes.
 3. Random games: they begin unfinished with rewards 0, keep a legal action until they end, end within
    `max_plies`, have no legal action after, give finite rewards that sum to 0 between two players.
-4. An illegal action ends the game as a loss for the mover and leaves the position as it was.
+4. An illegal action, one out of range included, ends the game as a loss for the mover and leaves the position as it
+   was; actions of every integer type are the same.
 5. A step after the end changes nothing and gives reward 0.
-6. Called twice, under `jit`, or under `vmap`, a step gives the same.
+6. Called twice, under `jit`, or under `vmap`, each function gives the same.
 7. `symmetries`, where a game has them: the first one is the identity, moves are permuted, and a game played
    through a symmetry is the same game seen through it (in games without chance, from starts that the
    symmetry keeps: other symmetries can be right without passing through the same start).
@@ -22,6 +24,7 @@ fail nothing is played, since everything after would fail with them.
 import copy
 import dataclasses
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,6 +39,7 @@ PyTree = Any
 
 # Leaves that an illegal action may change; everything else is the position.
 _OUTCOME = ("to_play", "terminated", "truncated", "rewards")
+_LARGEST = 2**31 - 1  # of the integers that actions are
 
 
 class ContractError(AssertionError):
@@ -52,6 +56,13 @@ def check_env(env: Any, *, num_games: int = 64, max_plies: int = 1000, key: jax.
         raise ContractError("\n".join([f"{type(env).__name__} breaks the contract of a game:", *found]))
 
 
+def check_types(env: Any, *, key: jax.Array | None = None) -> None:
+    """Raise `ContractError` for wrong declarations, shapes and dtypes: what tracing tells, without a game played."""
+    found = _traced(env, jax.random.key(0) if key is None else key)
+    if found:
+        raise ContractError("\n".join([f"{type(env).__name__} breaks the contract of a game:", *found]))
+
+
 def breaches(env: Any, *, num_games: int = 64, max_plies: int = 1000, key: jax.Array | None = None) -> list[str]:
     """List every breach of the contract, one sentence each; see `check_env`, which raises them."""
     if isinstance(env, type):
@@ -59,25 +70,38 @@ def breaches(env: Any, *, num_games: int = 64, max_plies: int = 1000, key: jax.A
     if num_games < 1 or max_plies < 1:
         raise ValueError(f"`num_games` is {num_games} and `max_plies` {max_plies}, expected 1 or more of each.")
     key = jax.random.key(0) if key is None else key
-    found = list(_declarations(env)) or list(_signatures(env, key))
+    found = _traced(env, key)
     if found:
         return found
-    games = _play(env, num_games, max_plies, key)
+    try:
+        games = _play(env, num_games, max_plies, key)
+    except Exception as error:
+        return [f"Playing {num_games} games at once under `vmap` raises {type(error).__name__}: {error}"]
     found = list(_courses(env, games))
     if games.finished[0].all():
         return found
-    checks = [_forfeits, _ends, _repeats, _symmetries]
+    checks = [_forfeits, _integers, _ends, _repeats, _symmetries]
     if hasattr(env, "num_outcomes"):
         checks.append(_chances)
     for check in checks:
-        found += check(env, games)
+        try:
+            found += check(env, games)
+        except Exception as error:
+            found.append(f"A check ({check.__name__[1:]}) ends in {type(error).__name__}: {error}")
     return found
+
+
+def _traced(env: Any, key: jax.Array) -> list[str]:
+    try:
+        return list(_declarations(env)) or list(_signatures(env, key))
+    except Exception as error:  # whatever a user's property may raise is the finding
+        return [f"What the game declares cannot be read: {type(error).__name__}: {error}"]
 
 
 def _declarations(env: Any) -> Iterator[str]:
     for attribute, least in (("num_actions", 1), ("num_players", 1)):
         value = getattr(env, attribute, None)
-        if not isinstance(value, int) or value < least:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
             yield f"`{attribute}` is {value!r}, expected an int of at least {least}."
     shape = getattr(env, "observation_shape", None)
     if not isinstance(shape, tuple) or not all(isinstance(size, int) for size in shape):
@@ -103,6 +127,7 @@ def _signatures(env: Any, key: jax.Array) -> Iterator[str]:
         yield f"Tracing `init`, `step`, `observe`, `legal_action_mask` raises {type(error).__name__}: {error}"
         return
     yield from _state_types(state, env.num_players)
+    yield from _symmetry_types(env)
     yield from _unlike("`step`", after, "`init`", state)
     if hasattr(env, "num_outcomes"):
         yield from _chance_signatures(env, state)
@@ -156,6 +181,27 @@ def _state_types(state: Any, num_players: int) -> Iterator[str]:
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
         if leaf.weak_type:
             yield f"`init` gives `state{_name(path)}` weakly typed: name the dtype where the array is made."
+
+
+def _symmetry_types(env: Any) -> Iterator[str]:
+    symmetries = getattr(env, "symmetries", None)
+    if symmetries is None:
+        return
+    if not isinstance(symmetries, tuple) or not symmetries:
+        yield f"`symmetries` is {symmetries!r}, expected a tuple that begins with the identity, `envs.base.IDENTITY`."
+        return
+    observation = jax.ShapeDtypeStruct((2, *env.observation_shape), jnp.float32)
+    mask = jax.ShapeDtypeStruct((2, env.num_actions), jnp.bool_)
+    for (index, symmetry), (part, given) in itertools.product(
+        enumerate(symmetries), (("observation", observation), ("policy", mask))
+    ):
+        try:
+            came = jax.eval_shape(getattr(symmetry, part), given)
+        except Exception as error:
+            yield f"Symmetry {index} cannot be traced: its `{part}` raises {type(error).__name__}: {error}"
+            continue
+        if _type(came) != _type(given):
+            yield f"The `{part}` of symmetry {index} turns {_type(given)} into {_type(came)}, expected the same."
 
 
 def _unlike(what: str, tree: PyTree, other_what: str, other: PyTree) -> Iterator[str]:
@@ -254,27 +300,46 @@ def _courses(env: Any, games: _Games) -> Iterator[str]:
 
 def _forfeits(env: Any, games: _Games) -> Iterator[str]:
     with_illegal = ~games.finished & ~games.masks.all(axis=-1)
-    if not with_illegal.any():
-        return
-    states, masks = games.some(with_illegal)
-    after = games.step(states, _draw(np.random.default_rng(1), ~masks), games.key)
+    if with_illegal.any():
+        states, masks = games.some(with_illegal)
+        yield from _forfeit(env, games, "An illegal action", states, _draw(np.random.default_rng(1), ~masks))
+    states, masks = games.some(~games.finished)
+    # The nearest ones wrap around or are clamped where a game looks its mask up by them, the largest overflows.
+    outside = np.array([-1, env.num_actions, _LARGEST, -_LARGEST - 1], np.int32)
+    found = _forfeit(env, games, "An action out of range", states, np.resize(outside, len(masks)))
+    yield from itertools.islice(found, 1)
+
+
+def _forfeit(env: Any, games: _Games, what: str, states: Any, actions: np.ndarray) -> Iterator[str]:
+    after = games.step(states, actions, games.key)
     if not after.terminated.all():
-        yield "An illegal action does not end the game: `terminated` must be True after it."
+        yield f"{what} does not end the game: `terminated` must be True after it."
     of_mover = np.take_along_axis(after.rewards, np.clip(states.to_play, 0, env.num_players - 1)[:, None], axis=1)
     if not (of_mover < 0).all():
-        yield "An illegal action is no loss for the mover: their reward must be negative."
+        yield f"{what} is no loss for the mover: their reward must be negative."
     if env.num_players == 2 and not np.allclose(after.rewards.sum(axis=-1), 0, atol=1e-6):
-        yield "After an illegal action the rewards of two players do not sum to 0."
+        yield f"After {what[0].lower()}{what[1:]} the rewards of two players do not sum to 0."
     for name in _changed(states, after):
         if not name.endswith(_OUTCOME):
-            yield f"An illegal action changes `state{name}`: the position must stay as it was."
+            yield f"{what} changes `state{name}`: the position must stay as it was."
+
+
+def _integers(env: Any, games: _Games) -> Iterator[str]:
+    states, masks = games.some(~games.finished)
+    actions = _draw(np.random.default_rng(4), masks)
+    expected = games.step(states, actions, games.key)
+    held = actions <= np.iinfo(np.uint8).max
+    after = games.step(states, np.where(held, actions, 0).astype(np.uint8), games.key)
+    for name in _changed(*(jax.tree.map(lambda x: x[held], tree) for tree in (expected, after))):
+        yield f"An action of type uint8 gives another `state{name}` than int32: cast it in `step`."
+        return
 
 
 def _ends(env: Any, games: _Games) -> Iterator[str]:
     if not games.finished.any():
         return
     states, masks = games.some(games.finished)
-    for action in range(0, env.num_actions, max(1, env.num_actions // 16)):
+    for action in (*range(0, env.num_actions, max(1, env.num_actions // 16)), env.num_actions, -1):
         after = games.step(states, np.full(len(masks), action, np.int32), games.key)
         for name in _changed(states, after):
             if not name.endswith("rewards"):
@@ -303,6 +368,20 @@ def _repeats(env: Any, games: _Games) -> Iterator[str]:
             for name in _changed(plain, after):
                 yield f"`step` {way} gives another `state{name}`: it must be a pure function."
                 return
+    yield from _looks_alike(env, games, states)
+
+
+def _looks_alike(env: Any, games: _Games, states: Any) -> Iterator[str]:
+    one, seen = _row(states, 0), games.look(states)
+    looks = {"legal_action_mask": (one, _row(seen[0], 0)), "observe": (one, _row(seen[1], 0))}
+    for name, (argument, batched) in (looks | {"init": (games.key, None)}).items():
+        function = getattr(env, name)
+        plain = function(argument)
+        again = {"called a second time": function(argument), "under `jit`": jax.jit(function)(argument)}
+        for way, other in (again | ({} if batched is None else {"under `vmap`": batched})).items():
+            if _changed(plain, other):
+                yield f"`{name}` {way} gives something else: it must be a pure function."
+                break
 
 
 def _row(tree: Any, row: int) -> Any:

@@ -31,8 +31,8 @@ def from_gymnax(env: Any, params: Any = None) -> "GymnaxGame":
     missing = [part for part in ("reset", "num_actions") if not hasattr(env, part)]
     if missing or isinstance(env, type) or not (hasattr(env, "step_env") or hasattr(env, "step")):
         raise TypeError(
-            f"`env` is {env!r}, expected an environment with `reset`, `step_env` and `num_actions` such as the first of "
-            "the two that `gymnax.make` returns."
+            f"`env` is {env!r}, expected an environment with `reset`, `step_env` and `num_actions` such as the first "
+            "of the two that `gymnax.make` returns."
         )
     game = GymnaxGame(env, params)
     if hasattr(env, "action_space") and not hasattr(env.action_space(game.settings), "n"):
@@ -136,7 +136,5 @@ class GymnaxGame(base.BoardGame):
 
     def _key(self, key: jax.Array | None) -> jax.Array:
         if key is None:
-            raise ValueError(
-                f"`key` is missing: {self.name!r} draws its start and steps, so `init` and `step` need one."
-            )
+            raise ValueError(f"`key` is missing: {self.name!r} draws its starts and steps, so pass one.")
         return key

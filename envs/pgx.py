@@ -128,9 +128,7 @@ class PgxGame(base.BoardGame):
             after = self.env.step(self._theirs(state), action, key)
         except AssertionError as error:
             if key is None:
-                raise ValueError(
-                    f"`key` is missing: {self.name!r} is a game of chance, so `step` needs one."
-                ) from error
+                raise ValueError(f"`key` is missing: {self.name!r} is a game of chance; pass one.") from error
             raise
         return self._ours(after, state.first)
 

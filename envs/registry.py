@@ -1,4 +1,4 @@
-"""Every game by one string: `make("connect_four(rows=5)")`, in Python, on a command line, in a config, in a resumed run.
+"""Every game by one string: `make("connect_four(rows=5)")`, in Python, on command lines, in configs, in resumed runs.
 
 A name is one of three:
 
@@ -46,9 +46,7 @@ def register(name: str, game: Callable[..., Any], *, replace: bool = False) -> N
     if not isinstance(name, str) or not re.fullmatch(r"\w+", name):
         raise ValueError(f"`name` is {name!r}, expected letters, digits and underscores, such as 'my_game'.")
     if not callable(game):
-        raise TypeError(
-            f"`game` is {game!r}, expected a class of games or a function that makes one: pass it uncalled."
-        )
+        raise TypeError(f"`game` is {game!r}, expected a class or function that makes a game: pass it uncalled.")
     if name in _GAMES and _GAMES[name] is not game and not replace:
         raise ValueError(f"`name` {name!r} is taken by {_GAMES[name]!r}: choose another, or pass `replace=True`.")
     _GAMES[name] = game
@@ -75,8 +73,8 @@ def make(name: str, **options: Any) -> BoardGame:
         raise ValueError(f"The game {name!r} cannot be made with the options {options}: {error}.") from error
     if lacks := _lacks(game):
         raise ValueError(
-            f"{name!r} makes {game!r}, which is no game, for it lacks {', '.join(lacks)}: see `envs.BoardGame` for what "
-            "a game has, and try yours with `envs.check_env`."
+            f"{name!r} makes {game!r}, which is no game, for it lacks {', '.join(lacks)}: see `envs.BoardGame` for "
+            "what one has, and try yours with `envs.check_env`."
         )
     return game  # type: ignore[no-any-return]
 
@@ -144,9 +142,19 @@ def _check_options(name: str, maker: Callable[..., Any], options: dict[str, Any]
         if option not in known and not open_ended:
             offer = f"its options are {', '.join(known)}" if known else "it has no options"
             raise ValueError(f"Unknown option {option!r} of game {name!r}: {offer}.")
+    for one in parameters:
+        if one.name in options:
+            _check_type(one.name, options[one.name], one.default)
     needed = [one.name for one in parameters if one.name in known and one.default is one.empty]
     if missing := [option for option in needed if option not in options]:
         raise ValueError(f"The game {name!r} needs the options {', '.join(missing)}: write {name}({missing[0]}=...).")
+
+
+def _check_type(option: str, value: Any, default: Any) -> None:
+    """Demand an option of its default's type, so that no game need say that True is no size."""
+    is_number = isinstance(default, float) and type(value) is int
+    if isinstance(default, bool | int | float | str) and type(value) is not type(default) and not is_number:
+        raise ValueError(f"`{option}` is {value!r}, expected {type(default).__name__}, as its default {default!r} is.")
 
 
 def _parse(name: Any) -> tuple[str, dict[str, Any]]:

@@ -25,7 +25,7 @@ class Config:
     Where a run is kept makes no difference: configs that differ in `name` and `runs` alone are equal.
     """
 
-    game: str = "connect_four"  # a two-player game for `envs.make`, options in brackets: "connect_four(rows=5)"
+    game: str = "connect_four"  # of two players, for `envs.make`: "hex(size=5)", "pgx:othello", or "my_module:MyGame"
     name: str = dataclasses.field(default="connect_four", compare=False)  # folder under `runs`; numbered if it is taken
     runs: str = dataclasses.field(default="runs", compare=False)  # folder that holds the runs
     seed: int = 0  # >= 0, below 2^32; the same seed on the same machine gives the same agent

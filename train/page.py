@@ -177,7 +177,8 @@ def _facts(about: Fields, prefix: str = "") -> list[tuple[str, str]]:
 
 def _game_name(game: str) -> str:
     name, bracket, options = game.partition("(")
-    return name.replace("_", " ").strip().title() + (f" ({options}" if bracket else "")
+    words = name.rpartition(":")[2].replace("_", " ").split()  # of a game of one's own, not where it is imported from
+    return " ".join(word[0].upper() + word[1:] for word in words) + (f" ({options}" if bracket else "")
 
 
 def _duration(minutes: float) -> str:

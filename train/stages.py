@@ -11,6 +11,8 @@ from typing import Any
 import jax
 
 import envs
+from envs.base import symmetries_of
+from jaxmcts.model import Env
 from train import learner, replay, search, selfplay, targets
 from train.config import Config
 from train.ladder import Ladder
@@ -35,8 +37,7 @@ class Stages:
 def build(config: Config) -> Stages:
     """Put the parts together. Raises `ValueError` for a game that cannot be trained; writes nothing."""
     env = envs.make(config.game)
-    if env.num_players != 2:
-        raise ValueError(f"`game` {config.game!r} has {env.num_players} players, expected 2.")
+    _check_game(config.game, env)
     network = make_network(env, config)
     optimizer = learner.make_optimizer(config)
     play = functools.partial(
@@ -59,7 +60,7 @@ def build(config: Config) -> Stages:
         network=network,
         optimizer=optimizer,
         batch=config.batch,
-        symmetries=env.symmetries if config.mirror else env.symmetries[:1],
+        symmetries=symmetries_of(env)[: None if config.mirror else 1],
         value_weight=config.value_weight,
         average_decay=config.average_decay,
     )
@@ -71,6 +72,21 @@ def build(config: Config) -> Stages:
         update=jax.jit(update, donate_argnums=0),
         ladder=Ladder(env=env, config=config),
     )
+
+
+def _check_game(name: str, env: Env) -> None:
+    """Find at once what a game of anybody's has wrong or is not made for, as far as tracing tells."""
+    try:
+        envs.check_types(env)
+    except envs.ContractError as error:
+        raise ValueError(
+            f"`game` {name!r} cannot be trained: {error}\nMend it with the help of `envs.check_env`."
+        ) from error
+    if env.num_players != 2:
+        raise ValueError(
+            f"`game` {name!r} has {env.num_players} player{'s' * (env.num_players > 1)}, expected 2: an agent learns "
+            "by playing against itself. Games of one can be searched (`jaxmcts.gumbel_policy`), but not trained yet."
+        )
 
 
 def _start(

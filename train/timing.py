@@ -83,7 +83,7 @@ def _parts(stages: Stages) -> dict[str, Part]:
     network = make_network(env, config)
     calls = evaluations(config)
     evaluate = jax.jit(lambda params, state: _evaluate_often(params, jax.vmap(env.observe)(state), network, calls))
-    move = jax.jit(lambda state: _move_often(state, env, calls))
+    move = jax.jit(lambda state: _move_often(state, key, env, calls))
 
     return {
         "self-play": lambda arrays: loop.play(stages, arrays, key),
@@ -112,17 +112,19 @@ def _evaluate_often(params: Params, observation: jax.Array, network: Network, ca
     return jax.lax.fori_loop(0, calls, evaluate, observation)
 
 
-def _move_often(state: Any, env: Env, calls: int) -> tuple[Any, jax.Array]:
+def _move_often(state: Any, key: jax.Array, env: Env, calls: int) -> tuple[Any, jax.Array]:
     """Make a move in each game again and again, and look at the game as the search does.
 
     It matters not that games end in between: in a batch, a finished game costs what another does.
     """
 
+    count = jax.tree.leaves(state)[0].shape[0]
+
     def move(number: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
         state, seen = carry
         mask = jax.vmap(env.legal_action_mask)(state)
         action = jnp.argmax(mask, axis=1).astype(jnp.int32)
-        state = jax.vmap(lambda state, action: env.step(state, action))(state, action)
+        state = jax.vmap(env.step)(state, action, jax.random.split(jax.random.fold_in(key, number), count))
         return state, seen + jax.vmap(env.observe)(state).reshape(len(action), -1).sum(axis=1)
 
-    return jax.lax.fori_loop(0, calls, move, (state, jnp.zeros(jax.tree.leaves(state)[0].shape[0])))
+    return jax.lax.fori_loop(0, calls, move, (state, jnp.zeros(count)))

@@ -39,6 +39,18 @@ class NoActions(TicTacToe):
     num_actions = 0
 
 
+@broken("`num_players` is True, expected an int")
+class TruthfulPlayers(TicTacToe):
+    num_players: ClassVar[Any] = True
+
+
+@broken("What the game declares cannot be read: ZeroDivisionError")
+class Divides(TicTacToe):
+    @property
+    def num_actions(self) -> int:  # type: ignore[override]
+        return 9 // 0
+
+
 @broken("`num_players` is None")
 class NoPlayers(TicTacToe):
     num_players: ClassVar[Any] = None
@@ -290,6 +302,27 @@ class Overwrites(TicTacToe):
         return edit(after, board=jnp.where(is_finished(state), state.board, played.board))
 
 
+@broken("An action out of range does not end the game")
+class WrapsAround(TicTacToe):
+    """It looks its mask up by the action, and there -1 is the last one."""
+
+    def step(self, state, action, key=None):
+        return super().step(state, jnp.where(action == -1, 8, action), key)
+
+
+@broken("An action out of range does not end the game")
+class Clamps(TicTacToe):
+    def step(self, state, action, key=None):
+        return super().step(state, jnp.clip(jnp.asarray(action, jnp.int32), 0, 8), key)
+
+
+@broken("An action of type uint8 gives another `state.board` than int32")
+class Overflows(TicTacToe):
+    def step(self, state, action, key=None):
+        within = jnp.asarray(action) < 9
+        return super().step(state, jnp.where(within, (action * 64) // 64, action), key)
+
+
 # --- Ends
 
 
@@ -326,7 +359,47 @@ class KnowsTheTracer(TicTacToe):
         return after if isinstance(action, jax.core.Tracer) else edit(after, to_play=state.to_play)
 
 
+@broken("Playing 32 games at once under `vmap` raises")
+class OnTheHost(TicTacToe):
+    def observe(self, state):
+        shape = jax.ShapeDtypeStruct((3, 3, 2), jnp.float32)
+        return jax.pure_callback(lambda board: np.zeros((3, 3, 2), np.float32), shape, state.board)
+
+
+class _Counts(TicTacToe):
+    calls: ClassVar[list[int]] = []
+
+    def count(self) -> int:
+        self.calls.append(1)
+        return len(self.calls)
+
+
+@broken("`observe` called a second time gives something else")
+class LooksTwice(_Counts):
+    def observe(self, state):
+        return super().observe(state) + self.count()
+
+
+@broken("`legal_action_mask` under `jit` gives something else")
+class MaskKnowsTheTracer(TicTacToe):
+    def legal_action_mask(self, state):
+        mask = super().legal_action_mask(state)
+        return mask if isinstance(state.board, jax.core.Tracer) else ~mask
+
+
+@broken("`init` called a second time gives something else")
+class StartsAnew(_Counts):
+    def init(self, key=None):
+        start = super().init(key)
+        return edit(start, board=jnp.uint32(self.count() % 16))
+
+
 # --- Symmetries
+
+
+@broken("`symmetries` is (), expected a tuple that begins with the identity")
+class NoSymmetries(TicTacToe):
+    symmetries: ClassVar[Any] = ()
 
 
 def _keep(x: Any) -> Any:
@@ -349,14 +422,29 @@ class PolicyLeftBehind(_Mirrored):  # C116
 @broken("Symmetry 1 is wrong")
 class TurnedTheOtherWay(_Mirrored):
     mirror = Symmetry(
-        lambda seen: np.rot90(seen, 1, (-3, -2)),
-        lambda policy: np.rot90(policy.reshape(*policy.shape[:-1], 3, 3), -1, (-2, -1)).reshape(policy.shape),
+        lambda seen: jnp.rot90(seen, 1, (-3, -2)),
+        lambda policy: jnp.rot90(policy.reshape(*policy.shape[:-1], 3, 3), -1, (-2, -1)).reshape(policy.shape),
     )
 
 
 @broken("Symmetry 1 does not permute the actions or changes the observation's shape")
 class NotAPermutation(_Mirrored):
     mirror = Symmetry(_keep, lambda policy: policy[..., [0] * 9])
+
+
+@broken("Symmetry 1 cannot be traced: its `policy` raises TracerArrayConversionError")
+class OnlyNumPy(_Mirrored):
+    mirror = Symmetry(_keep, lambda policy: np.asarray(policy)[..., ::-1])
+
+
+@broken("The `policy` of symmetry 1 turns bool[2, 9] into int32[2, 9], expected the same")
+class CountsMasks(_Mirrored):
+    mirror = Symmetry(_keep, lambda policy: policy * jnp.int32(1))
+
+
+@broken("The `observation` of symmetry 1 turns float32[2, 3, 3, 2] into float32[9, 2, 2], expected the same")
+class ForgetsTheBatch(_Mirrored):
+    mirror = Symmetry(lambda seen: seen.reshape(9, -1, 2), _keep)
 
 
 @broken("Symmetry 0 is not the identity")
