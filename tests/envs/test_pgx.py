@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -18,6 +19,15 @@ import jaxmcts
 from envs.pgx import from_pgx, to_pgx
 
 KEY = jax.random.key(0)
+
+
+@pytest.fixture(autouse=True)
+def _their_ranks() -> Iterator[None]:
+    """Let arrays of different ranks meet, as they do in pgx's chess."""
+    with jax.numpy_rank_promotion("allow"):
+        yield
+
+
 slow = pytest.mark.slow
 GAMES = [
     ("tic_tac_toe", 10),
@@ -85,7 +95,8 @@ def test_pgx_itself_agrees_at_every_ply(name: str, plies: int) -> None:
     assert live[1].any()
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", *(pytest.param(case.values[0], marks=slow) for case in GAMES[3:])])
+@slow
+@pytest.mark.parametrize("name", ["tic_tac_toe", "2048", "backgammon", "animal_shogi", "othello", "sparrow_mahjong"])
 def test_contract(name: str) -> None:
     envs.check_env(envs.make(f"pgx:{name}"), num_games=8, max_plies=2000)
 
@@ -121,7 +132,7 @@ def test_what_pgx_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         envs.make("pgx:ches")
     with pytest.raises(ValueError, match="Unknown option 'size' of game 'pgx:hex': it has no options"):
         envs.make("pgx:hex(size=5)")
-    with pytest.raises(TypeError, match="expected the id of a game of pgx or a `pgx.Env`"):
+    with pytest.raises(TypeError, match=r"expected the id of a game of pgx or a `pgx.Env`"):
         from_pgx(envs.make("hex"))
     with pytest.raises(ValueError, match="`key` is missing: 'pgx:2048' draws its start"):
         from_pgx("2048").init()
@@ -165,10 +176,13 @@ def test_a_search_of_connect_four_is_the_same_in_ours_and_in_theirs() -> None:
 
         @jax.jit
         def search(env: Any = env, model: Any = model) -> Any:
-            states = jax.vmap(env.init)(jax.random.split(KEY, 16))
-            for ply in range(6):
-                moves = jax.random.randint(jax.random.fold_in(KEY, ply), (16,), 0, 7)
-                states = jax.vmap(env.step)(states, moves, jax.random.split(KEY, 16))
+            keys = jax.random.split(KEY, 8)
+
+            def ply(states: Any, moves: jax.Array) -> Any:
+                return jax.vmap(env.step)(states, moves, keys), None
+
+            moves = jax.random.randint(KEY, (6, 8), 0, 7)
+            states, _ = jax.lax.scan(ply, jax.vmap(env.init)(keys), moves)
             return jaxmcts.gumbel_policy((), jax.random.key(1), states, model, num_simulations=48)
 
         outputs.append(search())
