@@ -495,7 +495,7 @@ class Race:
 
     def step(self, state: State, action: jax.Array, key: jax.Array | None = None) -> State:
         luck = 0 if key is None else jax.random.randint(key, (), 0, 2, jnp.int32)
-        legal, over = self.legal_action_mask(state)[action], state.terminated
+        legal, over = self.legal_action_mask(state)[action] & (action >= 0) & (action < 2), state.terminated
         place = jnp.where(legal, state.board + action.astype(jnp.int32) + 1 + luck, state.board)
         reward = jnp.where(legal, 0.25, jnp.where(over, 0, -1)).astype(jnp.float32)
         return edit(state, board=place, terminated=over | ~legal | (place >= self.goal), rewards=reward[None])

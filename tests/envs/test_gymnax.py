@@ -135,9 +135,10 @@ def test_games_of_the_same_objects_are_equal() -> None:
 
 def test_a_search_walks_to_the_goal() -> None:
     env = envs.from_gymnax(Walk1())
-    model = jaxmcts.model_from_env(env, jaxmcts.rollout_evaluator(env, 4), gamma=0.9)
+    evaluator = jaxmcts.network_evaluator(env, lambda params, seen: (jnp.zeros((8, 2)), jnp.zeros(8)))
+    model = jaxmcts.model_from_env(env, evaluator, gamma=0.9)
     states = jax.vmap(env.init)(jax.random.split(KEY, 8))
-    search = functools.partial(jaxmcts.gumbel_policy, num_simulations=64, gumbel_scale=0.0, rescale_q=False)
+    search = functools.partial(jaxmcts.gumbel_policy, num_simulations=64, gumbel_scale=0.0)
     out = jax.jit(lambda key: search((), key, states, model))(KEY)
     assert out.action.tolist() == [1] * 8  # to the right, from wherever it begins
     jaxmcts.validate(out.tree)

@@ -32,7 +32,7 @@ slow = pytest.mark.slow
 GAMES = [
     ("tic_tac_toe", 10),
     ("connect_four", 43),
-    ("2048", 60),
+    pytest.param("2048", 60, marks=slow),
     pytest.param("backgammon", 300, marks=slow),
     pytest.param("animal_shogi", 120, marks=slow),
     pytest.param("gardner_chess", 120, marks=slow),
@@ -105,7 +105,7 @@ def test_a_state_keeps_what_cannot_be_had_otherwise() -> None:
     def size(tree: Any) -> int:
         return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
-    for name, ours, theirs in (("connect_four", 199, 285), ("2048", 83, 578), ("gardner_chess", 3232, 15799)):
+    for name, ours, theirs in (("connect_four", 199, 285), ("2048", 83, 578)):
         assert size(jax.eval_shape(from_pgx(name).init, KEY)) == ours
         assert size(jax.eval_shape(pgx.make(name).init, KEY)) == theirs
 
@@ -128,6 +128,7 @@ def test_equal_ids_are_equal_games_and_do_not_retrace() -> None:
 
 
 def test_what_pgx_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = from_pgx("2048")
     with pytest.raises(ValueError, match="Unknown game 'ches' of pgx: its games are chess, "):
         envs.make("pgx:ches")
     with pytest.raises(ValueError, match="Unknown option 'size' of game 'pgx:hex': it has no options"):
@@ -135,9 +136,9 @@ def test_what_pgx_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(TypeError, match=r"expected the id of a game of pgx or a `pgx.Env`"):
         from_pgx(envs.make("hex"))
     with pytest.raises(ValueError, match="`key` is missing: 'pgx:2048' draws its start"):
-        from_pgx("2048").init()
+        jax.eval_shape(chance.init)
     with pytest.raises(ValueError, match="`key` is missing: 'pgx:2048' is a game of chance"):
-        from_pgx("2048").step(from_pgx("2048").init(KEY), 0)
+        jax.eval_shape(lambda key: chance.step(chance.init(key), 0), KEY)
     monkeypatch.setitem(sys.modules, "pgx", None)
     with pytest.raises(ImportError, match="install it with `pip install pgx`"):
         from_pgx("chess")
@@ -149,7 +150,7 @@ def test_pictures_are_of_games_with_stones() -> None:
     env = from_pgx("tic_tac_toe")
     state = env.step(env.init(KEY), 4)
     assert envs.to_text(env, state) == ". . .\n. X .\n. . .\nO to play"
-    chance = from_pgx("2048")
+    chance = from_pgx("2048")  # a picture of it would show something, and mean nothing
     with pytest.raises(ValueError, match=r"'pgx:2048' is seen as \(4, 4, 31\)"):
         envs.to_svg(chance, jax.jit(chance.init)(KEY))
 
