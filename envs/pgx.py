@@ -169,11 +169,12 @@ def _adapted(game: Any) -> Any:
 @functools.cache
 def _classes() -> Any:
     """Define the environment, and its state, that `to_pgx` makes; they derive from pgx's."""
-    pgx = _pgx()
+    state_of_pgx: Any = _pgx().State
+    env_of_pgx: Any = _pgx().Env
 
     @jax.tree_util.register_dataclass
     @dataclasses.dataclass(frozen=True)
-    class PgxStateOfOurs(pgx.State):
+    class PgxStateOfOurs(state_of_pgx):
         _x: Any  # our state
         _first: jax.Array  # [] int32: the id of our player 0
         _game: Any = dataclasses.field(metadata={"static": True})
@@ -191,7 +192,7 @@ def _classes() -> Any:
             with open(filename, "w", encoding="utf-8") as file:
                 file.write(self.to_svg())
 
-    class PgxEnvOfOurs(pgx.Env):
+    class PgxEnvOfOurs(env_of_pgx):
         version: ClassVar[str] = "v0"
 
         def __init__(self, game: Any):

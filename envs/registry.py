@@ -76,7 +76,7 @@ def make(name: str, **options: Any) -> BoardGame:
             f"{name!r} makes {game!r}, which is no game, for it lacks {', '.join(lacks)}: see `envs.BoardGame` for "
             "what one has, and try yours with `envs.check_env`."
         )
-    return game  # type: ignore[no-any-return]
+    return game
 
 
 def _find(name: str) -> Any:

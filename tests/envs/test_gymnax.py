@@ -90,7 +90,7 @@ def test_contract(walk: type[Walk]) -> None:
 @pytest.mark.parametrize("walk", [Walk, Walk1, Walk6])
 def test_a_limit_of_time_is_told_apart_where_the_environment_does(walk: type[Walk]) -> None:
     env = envs.from_gymnax(walk(), Params(limit=2))
-    state = env.init(KEY)
+    state: Any = env.init(KEY)
     state = dataclasses.replace(state, inner=dataclasses.replace(state.inner, x=jnp.int32(1)))
     step = jax.jit(env.step)
     for action in (1, 0):
@@ -104,7 +104,7 @@ def test_a_limit_of_time_is_told_apart_where_the_environment_does(walk: type[Wal
 
 def test_an_end_with_the_last_step_is_no_truncation() -> None:
     env = envs.from_gymnax(Walk1(), Params(goal=1, limit=1))
-    state = env.init(KEY)
+    state: Any = env.init(KEY)
     state = dataclasses.replace(state, inner=dataclasses.replace(state.inner, x=jnp.int32(0)))
     after = env.step(state, 1, KEY)
     assert after.terminated and not after.truncated and after.rewards.tolist() == [1]
