@@ -44,8 +44,11 @@ def to_pgx(game: Any) -> Any:
 
     As pgx does, it draws by lot which player id begins, ends the game for an illegal action and allows every action in
     a finished game. `state._x` is our state, whose pictures `state.to_svg()` draws. It sees a state as the player to
-    move does, whoever asks. Equal games give one environment. Raises `ImportError` if pgx is not installed.
+    move does, whoever asks. Equal games give one environment. Raises `TypeError` for what is no game, `ImportError` if
+    pgx is not installed.
     """
+    if isinstance(game, type) or not hasattr(game, "legal_action_mask"):
+        raise TypeError(f"`game` is {game!r}, expected a game of ours: `envs.make` makes one.")
     return _adapted(game)
 
 

@@ -139,6 +139,9 @@ def test_what_pgx_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         jax.eval_shape(chance.init)
     with pytest.raises(ValueError, match="`key` is missing: 'pgx:2048' is a game of chance"):
         jax.eval_shape(lambda key: chance.step(chance.init(key), 0), KEY)
+    for wrong in ("hex", envs.TicTacToe, pgx.make("tic_tac_toe")):
+        with pytest.raises(TypeError, match=r"`game` is .*, expected a game of ours"):
+            to_pgx(wrong)
     monkeypatch.setitem(sys.modules, "pgx", None)
     with pytest.raises(ImportError, match="install it with `pip install pgx`"):
         from_pgx("chess")
