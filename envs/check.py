@@ -450,10 +450,10 @@ def _chances(env: Any, games: _Games) -> Iterator[str]:
             return
 
 
-def _alike(some: Any, others: Any) -> np.ndarray:
+def _alike(some: Any, others: Any) -> Any:
     """Compare two trees of states [K, O, ...] or [K, 1, ...] one by one: [K, O] bool, floats up to rounding."""
 
-    def same(old: Any, new: np.ndarray) -> np.ndarray:
+    def same(old: Any, new: Any) -> Any:
         close = np.isclose(np.asarray(old, np.float64), np.asarray(new, np.float64), rtol=1e-5, atol=1e-6)
         return close.reshape(*close.shape[:2], -1).all(axis=2)
 

@@ -74,7 +74,7 @@ class GymnaxGame(base.BoardGame):
         return str(getattr(self.env, "name", type(self.env).__name__))
 
     @property
-    def num_players(self) -> int:  # type: ignore[override]
+    def num_players(self) -> int:
         return 1
 
     @property

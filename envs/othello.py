@@ -88,7 +88,7 @@ class Othello(base.BoardGame):
         black, white = np.zeros((2, self.size, self.size), bool)
         black[[high - 1, high], [high, high - 1]] = True
         white[[high - 1, high], [high - 1, high]] = True
-        return base.opening(self._board(*(self._pack(discs) for discs in (black, white)), jnp.zeros((), jnp.bool_)))
+        return base.opening(self._board(self._pack(black), self._pack(white), jnp.zeros((), jnp.bool_)))
 
     def _legal(self, state: base.State) -> jax.Array:
         cells = self._cells(self._moves(*_sides(state)))

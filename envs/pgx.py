@@ -95,7 +95,7 @@ class PgxGame(base.BoardGame):
         return f"pgx:{self.env.id}"
 
     @property
-    def num_players(self) -> int:  # type: ignore[override]
+    def num_players(self) -> int:
         return int(self.env.num_players)
 
     @property

@@ -19,7 +19,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from envs.base import BoardGame
 from envs.pgx import from_pgx
 
 _GAMES: dict[str, Callable[..., Any]] = {}
@@ -52,7 +51,7 @@ def register(name: str, game: Callable[..., Any], *, replace: bool = False) -> N
     _GAMES[name] = game
 
 
-def make(name: str, **options: Any) -> BoardGame:
+def make(name: str, **options: Any) -> Any:
     """Make a game by its name; `options` are those of its class, such as `rows` for Connect Four.
 
     The name may carry options itself, `make("connect_four(rows=5, columns=6)")`, so that one string names any game; the

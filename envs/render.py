@@ -127,9 +127,10 @@ def from_text(env: BoardGame, text: str) -> State:
         to_play = _to_play_by_count(text, stones.sum(axis=(0, 1)).tolist(), swap=getattr(env, "swap", False))
         _check_waiting(env, stones, to_play)
     else:
-        to_play = _told_to_play(text, len(marks))
-        if to_play is None:
+        told = _told_to_play(text, len(marks))
+        if told is None:
             raise ValueError(f"`text` does not say who is to play {env.name!r}: add a line such as `X to play`.")
+        to_play = told
     state = env.arrange(_view(stones, to_play), to_play)
     _check_told(text, state)
     return state

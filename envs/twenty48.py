@@ -15,6 +15,7 @@ slide toward line 0: cells of a line are side by side in a word and move at once
 import dataclasses
 import functools
 import itertools
+import operator
 from typing import Any, ClassVar
 
 import jax
@@ -183,7 +184,7 @@ class Twenty48(ChanceGame):
         # Without the barriers XLA's CPU backend computes a word's past anew for each word that depends on it.
         lines = jax.lax.optimization_barrier(_packed(jax.lax.optimization_barrier(lines)))
         lines, made = jax.lax.optimization_barrier(_merged(lines))
-        reward = sum(_sum_of_tiles(word, marks) for word, marks in zip(lines, made, strict=True))
+        reward = functools.reduce(operator.add, map(_sum_of_tiles, lines, made))
         down = _turned(lines[: self.rows], backward)
         across = _transposed(_turned(lines[: self.columns], backward), self.rows)
         return tuple(jnp.where(upright, a, b) for a, b in zip(down, across, strict=True)), reward.astype(jnp.float32)

@@ -66,7 +66,7 @@ def _measure(name: str, rounds: int) -> dict[str, Any]:
     keys = jax.random.split(jax.random.key(1), (PLIES, BATCH))
     by_chance = isinstance(env, envs.ChanceGame)
     moves = [record_games(*game, start, keys) for game, start in zip(games[: 1 + by_chance], starts, strict=False)]
-    sides = [
+    sides: list[Callable[[], Any]] = [
         functools.partial(_side(*game, start), actions, keys)
         for game, start, actions in zip(games, starts, moves * (2 - by_chance), strict=True)
     ]

@@ -98,7 +98,8 @@ def _states(exponents: np.ndarray) -> envs.State:
     )
 
 
-@pytest.mark.parametrize(("games", "plies"), [(48, 256), pytest.param(1800, 256, marks=pytest.mark.slow)])  # 200,000 plies
+# The slow one is of 200,000 plies.
+@pytest.mark.parametrize(("games", "plies"), [(48, 256), pytest.param(1800, 256, marks=pytest.mark.slow)])
 def test_pgx_agrees_at_every_ply(games: int, plies: int) -> None:
     theirs, moves = _pgx_games(games, plies)
     live = ~theirs.terminated[:-1]
@@ -180,7 +181,7 @@ def solve(env: Twenty48, chunk: int = 1024) -> tuple[float, int]:
     sums: dict[int, set[int]] = {}
     for key in start:
         sums.setdefault(_sum(key), set()).add(key)
-    layers = []
+    layers: list[Any] = []
     total = min(sums)
     while sums:
         keys = np.array(sorted(sums.pop(total, ())), np.int64)

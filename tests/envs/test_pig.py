@@ -72,7 +72,7 @@ def first_player_wins(env: Pig) -> float:
         x.ravel() for x in np.meshgrid(scores, scores, np.arange(env.target + env.faces), indexing="ij")
     )
     kept = mine + total < env.target + env.faces
-    mine, theirs, total = (x[kept].astype(np.int32) for x in (mine, theirs, total))
+    mine, theirs, total = (np.asarray(x[kept], np.int32) for x in (mine, theirs, total))  # type: ignore[assignment]
     (odds, happened), masks = jax.device_get(jax.vmap(functools.partial(_unfold, env))(mine, theirs, total))
     index = np.full((env.target, env.target, env.target + env.faces), -1)
     index[mine, theirs, total] = np.arange(len(mine))

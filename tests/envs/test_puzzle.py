@@ -110,7 +110,7 @@ def test_tiles_slide_the_way_the_moves_are_called() -> None:
     assert boards[UP] == ["1 2 3", "4 8 5", "7 . 6"]
     assert boards[RIGHT] == ["1 2 3", ". 4 5", "7 8 6"]
     assert boards[DOWN] == ["1 . 3", "4 2 5", "7 8 6"]
-    solved = env.step(env.step(state, LEFT), UP)
+    solved: Any = env.step(env.step(state, LEFT), UP)
     assert solved.terminated and solved.rewards.tolist() == [1] and solved.moves == 2
 
 
@@ -122,7 +122,7 @@ def test_a_slide_of_no_tile_loses_and_the_last_allowed_move_cuts_short() -> None
     assert wrong.terminated and wrong.rewards.tolist() == [-1] and wrong.board.tolist() == [0, 1, 3, 2]
     back = env.step(env.step(state, LEFT), RIGHT)
     assert back.truncated and not back.terminated and not env.legal_action_mask(back).any()
-    solved = env.step(env.step(state, LEFT), UP)
+    solved: Any = env.step(env.step(state, LEFT), UP)
     assert solved.terminated and not solved.truncated
 
 
