@@ -8,6 +8,7 @@ from envs.base import BoardGame, State, Symmetry, auto_reset
 from envs.chance import ChanceGame
 from envs.check import ContractError, check_env, check_types
 from envs.connect_four import ConnectFour
+from envs.go import Go
 from envs.gymnax import from_gymnax
 from envs.hex import Hex
 from envs.mnk import MNK
@@ -29,6 +30,7 @@ __all__ = [
     "ChanceGame",
     "ConnectFour",
     "ContractError",
+    "Go",
     "Hex",
     "MNK",
     "Othello",
@@ -56,5 +58,5 @@ __all__ = [
     "to_text",
 ]
 
-for _game in (TicTacToe, ConnectFour, Hex, Othello, MNK, Twenty48, Pig, SlidingPuzzle):
+for _game in (TicTacToe, ConnectFour, Hex, Go, Othello, MNK, Twenty48, Pig, SlidingPuzzle):
     register(_game.name, _game)

@@ -62,6 +62,7 @@ class BoardGame(abc.ABC):
     slanted: ClassVar[bool] = False  # each row lies half a cell to the right of the one above it
     turns_by_count: ClassVar[bool] = True  # stones stay and players alternate: their numbers tell whose turn it is
     has_stones: ClassVar[bool] = True  # an observation [R, C, planes] begins with the mover's stones and the other's
+    on_points: ClassVar[bool] = False  # stones lie where lines cross, and not between them
 
     @property
     def action_layout(self) -> ActionLayout:
@@ -116,6 +117,10 @@ class BoardGame(abc.ABC):
         """Tell whether `_legal` allows one action in range; games override it where that is cheaper."""
         return self._legal(state)[action]
 
+    def _attempt(self, state: State, action: jax.Array, key: jax.Array | None) -> tuple[jax.Array, State]:
+        """Give `_allows` and `_play` of one action in range; games override it where the two share most of the work."""
+        return self._allows(state, action), self._play(state, action, key)
+
     def init(self, key: jax.Array | None = None, /) -> State:
         """Start a game. `key` may be left out where the start is always the same."""
         return self._start(key)
@@ -131,14 +136,14 @@ class BoardGame(abc.ABC):
         action = as_index("action", action)
         in_range = action.astype(jnp.uint32) < self.num_actions  # a negative one is huge there
         safe = jnp.where(in_range, action, 0)
-        legal = once(in_range & self._allows(state, safe))
+        allowed, played = self._attempt(state, safe, key)
+        legal = once(in_range & allowed)
         forfeit = dataclasses.replace(
             state,
             terminated=jnp.ones((), jnp.bool_),
             rewards=-win_rewards(state.to_play, self.num_players),
         )
         frozen = dataclasses.replace(state, rewards=jnp.zeros(self.num_players, jnp.float32))
-        played = self._play(state, safe, key)
         played = dataclasses.replace(played, terminated=once(played.terminated))
         played = select(legal, played, forfeit)
         return select(is_finished(state), frozen, played)

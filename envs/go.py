@@ -1,0 +1,295 @@
+"""Go by the rules of Tromp and Taylor: area scoring, no board may come again, two passes end the game.
+
+Action r * size + c puts a stone on the point in row r, counted from the top, and column c; the last action passes.
+Black is player 0, X in drawings, and moves first. Moves are named as on all boards here, `a1` at the top left and no
+letter left out; programs that speak GTP count rows from below and leave out the letter i.
+
+The state holds stones as sets of points (`envs.groups`), nothing about groups: which have how many liberties is found
+out anew at each look, for all of them at once. `hashes` is the list of the boards so far (`envs.superko`), for any of
+them may not come again.
+"""
+
+import dataclasses
+import functools
+import math
+import operator
+from typing import Any, ClassVar, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs import base, groups
+from envs.bitboard import Words
+from envs.groups import each
+from envs.moves import ActionLayout
+from envs.superko import Keys, is_among
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class State(base.State):
+    """A position of Go and how it came about."""
+
+    board: jax.Array  # [history, 2, W] uint32: the stones of Black and of White, now and on the boards before
+    passed: jax.Array  # [] bool: the last move was a pass
+    plies: jax.Array  # [] int32: moves so far, passes included
+    hashes: jax.Array  # [2, max_plies + 1] uint32: of the boards after 0, 1, .. plies; the first one where none is yet
+
+
+@dataclasses.dataclass(frozen=True)
+class Go(base.BoardGame):
+    """Surround more points than the other on `size` x `size`; White gets `komi` points, a multiple of a half.
+
+    Passing is always legal; a second pass in a row ends the game, and who has more points wins: stones on the board,
+    none of them taken for dead, and empty points from which only one colour is reached. Equal is a draw. A game of
+    `max_plies` moves, by default 2 * size * size, is truncated and not scored.
+
+    A move that leaves a group of one's own without a liberty is illegal, or with `suicide` the group comes off.
+    With `superko` "positional" a move is illegal if the whole board was the same at any time before, with "situational"
+    if it was so with the same player to move; passes are exempt. Such moves are missing from the mask. So a single
+    stone's suicide, which changes no board, is legal under "situational" alone.
+
+    `history` is the number of boards that `observe` shows, the present one included.
+    """
+
+    size: int = 9
+    komi: float = 7.5
+    suicide: bool = False
+    superko: Literal["positional", "situational"] = "positional"
+    history: int = 1
+    max_plies: int | None = None
+
+    name: ClassVar[str] = "go"
+    num_players: ClassVar[int] = 2
+    turns_by_count: ClassVar[bool] = False
+    on_points: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_integer("size", self.size, 1, 19)
+        _check_integer("history", self.history, 1, 64)
+        if self.max_plies is not None:
+            _check_integer("max_plies", self.max_plies, 1, 100_000)
+        number = isinstance(self.komi, int | float) and not isinstance(self.komi, bool) and math.isfinite(self.komi)
+        if not number or self.komi * 2 != round(self.komi * 2):
+            raise ValueError(f"`komi` is {self.komi!r}, expected a finite multiple of 0.5.")
+        if not isinstance(self.suicide, bool):
+            raise ValueError(f"`suicide` is {self.suicide!r}, expected True or False.")
+        if self.superko not in ("positional", "situational"):
+            raise ValueError(f"`superko` is {self.superko!r}, expected 'positional' or 'situational'.")
+
+    @property
+    def num_actions(self) -> int:
+        return self.size**2 + 1
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return (self.size, self.size, 2 * self.history + 1)
+
+    @property
+    def action_layout(self) -> ActionLayout:
+        """Points row by row, then the pass."""
+        return ActionLayout(on="cells", others=("pass",))
+
+    @property
+    def symmetries(self) -> tuple[base.Symmetry, ...]:
+        """The eight turns and flips of the square, the identity first; the pass stays the last."""
+        return base.square_symmetries(self.size, extra=1)
+
+    @property
+    def limit(self) -> int:
+        """The number of plies after which a game is cut short."""
+        return 2 * self.size**2 if self.max_plies is None else self.max_plies
+
+    @functools.cached_property
+    def points(self) -> groups.Points:
+        """The layout of the bits of `State.board`."""
+        return groups.Points(self.size)
+
+    def observe(self, state: State, /) -> jax.Array:  # type: ignore[override]
+        """See the boards as the player to move: float32 [size, size, 2 * history + 1].
+
+        Planes 2 k and 2 k + 1 are their own stones and the other's k plies ago, zero before the game began; the last
+        plane is 1 if Black is to move and 0 if White.
+        """
+        stones = jnp.where(state.to_play == 0, state.board, state.board[:, ::-1])
+        planes = self.points.planes(stones.reshape(2 * self.history, -1))
+        black = jnp.broadcast_to(state.to_play == 0, (1, self.size, self.size))
+        return jnp.moveaxis(jnp.concatenate([planes, black]), 0, -1).astype(jnp.float32)
+
+    def area_score(self, state: State) -> jax.Array:
+        """Count the points of Black and of White as if the game were over, without komi: [2] int32."""
+        black, white = _words(state.board[0])
+        _, areas = self._look(black, white)
+        return jnp.stack([groups.count(area) for area in areas])
+
+    def hash(self, state: State) -> jax.Array:
+        """Give the hash of the stones and of who is to move: [2] uint32."""
+        seen = state.hashes[:, state.plies]
+        turn = self._turn(state.to_play)
+        return seen if self.superko == "situational" else seen + turn
+
+    def _start(self, key: jax.Array | None) -> State:
+        return self._opening(jnp.zeros((2, self.points.grid.num_words), jnp.uint32), jnp.zeros((), jnp.int32))
+
+    def _opening(self, board: jax.Array, to_play: jax.Array) -> State:
+        stones = [self.points.member(words) for words in _words(board)]
+        first = self._keys.of(stones[0], 0) + self._keys.of(stones[1], 1)
+        first = first + self._turn(to_play) if self.superko == "situational" else first
+        return State(
+            board=jnp.zeros((self.history, *board.shape), jnp.uint32).at[0].set(board),
+            to_play=to_play,
+            terminated=jnp.zeros((), jnp.bool_),
+            truncated=jnp.zeros((), jnp.bool_),
+            rewards=jnp.zeros(2, jnp.float32),
+            passed=jnp.zeros((), jnp.bool_),
+            plies=jnp.zeros((), jnp.int32),
+            hashes=jnp.broadcast_to(first[:, None], (2, self.limit + 1)),
+        )
+
+    def arrange(self, planes: np.ndarray, to_play: int) -> State:
+        """Set up a position of a game that begins with it: no board and no pass has come before.
+
+        Raises `ValueError` for a group without a liberty.
+        """
+        board = np.stack([self.points.pack(planes[..., player ^ to_play]) for player in (0, 1)])
+        black, white = _words(jnp.asarray(board))
+        alive, _ = self._look(black, white)
+        if groups.is_any(each(lambda b, w, a: (b | w) & ~a, black, white, alive)):
+            raise ValueError(
+                "A group has no liberty: every stone must touch an empty point, or be joined to one that does."
+            )
+        return self._opening(jnp.asarray(board), jnp.asarray(to_play, jnp.int32))
+
+    # --- Moves
+
+    def _play(self, state: State, action: jax.Array, key: jax.Array | None) -> State:  # type: ignore[override]
+        return self._attempt(state, action, key)[1]
+
+    def _attempt(  # type: ignore[override]
+        self, state: State, action: jax.Array, key: jax.Array | None
+    ) -> tuple[jax.Array, State]:
+        black, white = _words(state.board[0])
+        mine, theirs = _by_turn(state.to_play, black, white)
+        point = self.points.at(action)
+        is_free = groups.is_any(each(lambda p, m, t: p & ~(m | t), point, mine, theirs))
+        mine = each(operator.or_, mine, point)
+        alive, areas = self._look(mine, theirs)
+        taken = each(_minus, theirs, alive)
+        # A stone that takes others has liberties from then on, though it may have had none for `alive`.
+        takes = base.once(groups.is_any(taken))
+        lost = each(lambda m, a: jnp.where(takes, np.uint32(0), m & ~a), mine, alive)
+        after = _by_turn(state.to_play, each(_minus, mine, lost), each(_minus, theirs, taken))
+        seen = state.hashes[:, state.plies] + self._change(state.to_play, action, lost, taken)
+        repeats = is_among(seen[:, None], state.hashes)[0]
+        is_pass = action == self.points.count
+        legal = is_pass | (is_free & ~repeats & (self.suicide | ~groups.is_any(lost)))
+        lead = groups.count(areas[0]) - groups.count(areas[1])
+        return legal, self._moved(state, after, seen, is_pass, jnp.where(state.to_play == 0, lead, -lead))
+
+    def _moved(
+        self, state: State, after: tuple[Words, Words], seen: jax.Array, is_pass: jax.Array, lead: jax.Array
+    ) -> State:
+        # `after` and `lead` are Black's and White's stones, and what Black has more of points.
+        over = base.once(is_pass & state.passed)
+        plies = state.plies + 1
+        board = jnp.stack([jnp.stack(words) for words in after])
+        result = jnp.sign(2 * lead - self._twice_komi).astype(jnp.float32)
+        return State(
+            board=jnp.concatenate([board[None], state.board[:-1]]),
+            to_play=1 - state.to_play,
+            terminated=over,
+            truncated=~over & (plies == self.limit),
+            rewards=jnp.where(over, result * jnp.array([1, -1], jnp.float32), 0),
+            passed=is_pass,
+            plies=plies,
+            hashes=jnp.where(jnp.arange(self.limit + 1) == plies, seen[:, None], state.hashes),
+        )
+
+    def _change(self, player: jax.Array, action: jax.Array, lost: Words, taken: Words) -> jax.Array:
+        # By how much a move changes the hash: [2] uint32.
+        change = jnp.asarray(self._keys.stones)[player, :, action] + self._turn_passes(player)
+        change = change - self._keys.of(self.points.member(taken), 1 - player)
+        return change - self._keys.of(self.points.member(lost), player) if self.suicide else change
+
+    def _legal(self, state: State) -> jax.Array:  # type: ignore[override]
+        points, player = self.points, state.to_play
+        mine, theirs = _by_turn(player, *_words(state.board[0]))
+        empty = points.without(mine, theirs)
+        single, liberty = points.single_liberties(mine, theirs)
+        in_danger, caught = each(operator.and_, mine, single), each(operator.and_, theirs, single)
+        lives = points.near(groups.union(empty, each(_minus, mine, single), caught))
+        # The hash after a move on each point: what has its one liberty there comes off.
+        keys = jnp.asarray(self._keys.stones)
+        gain = keys[player] - self._off(keys[1 - player], caught, liberty)
+        if self.suicide:
+            gain = jnp.where(points.member(lives), gain, -self._off(keys[player], in_danger, liberty))
+        seen = (state.hashes[:, state.plies] + self._turn_passes(player))[:, None] + gain
+        allowed = points.member(empty if self.suicide else each(operator.and_, empty, lives))
+        is_pass = np.arange(self.num_actions) == points.count
+        return is_pass | (allowed & ~is_among(seen, state.hashes))
+
+    def _off(self, keys: jax.Array, stones: Words, liberty: jax.Array) -> jax.Array:
+        # Sum up the keys [2, A] of the stones that have their last liberty on each point.
+        chosen = self.points.member(stones)
+        index = jnp.where(chosen, liberty, self.points.count)
+        sums = [
+            jnp.zeros_like(word).at[index].add(jnp.where(chosen, word, np.uint32(0)), mode="promise_in_bounds")
+            for word in keys
+        ]
+        return jnp.stack(sums)
+
+    def _look(self, mine: Words, theirs: Words) -> tuple[Words, tuple[Words, Words]]:
+        """Find the stones with a liberty, and the areas: each one's stones and the empty points only they reach."""
+        points = self.points
+        empty = points.without(mine, theirs)
+        by_air, by_mine, by_theirs = map(points.near, (empty, mine, theirs))
+        seeds = each(
+            lambda m, t, e, air, a, b: jnp.stack([((m | t) & air) | (e & a), e & b]),
+            *(mine, theirs, empty, by_air, by_mine, by_theirs),
+        )
+        found = points.spread(seeds, points.links(mine, theirs, empty))
+        first, second = (tuple(word[i] for word in found) for i in (0, 1))
+        mine_area = each(lambda m, e, a, b: m | e & a & ~b, mine, empty, first, second)
+        their_area = each(lambda t, e, a, b: t | e & b & ~a, theirs, empty, first, second)
+        return each(_minus, first, empty), (mine_area, their_area)
+
+    @functools.cached_property
+    def _keys(self) -> Keys:
+        return Keys(self.points.count)
+
+    @property
+    def _twice_komi(self) -> int:
+        # No board has a greater lead than all its points, so that no komi is too big for an int32.
+        most = 2 * self.points.count + 1
+        return round(min(max(2 * self.komi, -most), most))
+
+    def _turn(self, player: jax.Array) -> jax.Array:
+        # The part of the hash that says who is to move: [2] uint32.
+        return jnp.where(player == 1, jnp.asarray(self._keys.turn), np.uint32(0))
+
+    def _turn_passes(self, player: jax.Array) -> jax.Array:
+        # By how much the hashes in the list change because `player` is to move no more: [2] uint32.
+        if self.superko == "positional":
+            return jnp.zeros(2, jnp.uint32)
+        return self._turn(1 - player) - self._turn(player)
+
+
+def _words(board: jax.Array) -> tuple[Words, Words]:
+    black, white = (tuple(board[player, i] for i in range(board.shape[1])) for player in (0, 1))
+    return black, white
+
+
+def _by_turn(player: jax.Array, black: Words, white: Words) -> tuple[Words, Words]:
+    # Black's and White's in the order of the player to move and the other, or back.
+    first = each(lambda b, w: jnp.where(player == 0, b, w), black, white)
+    return first, each(lambda b, w: jnp.where(player == 0, w, b), black, white)
+
+
+def _minus(some: jax.Array, others: jax.Array) -> jax.Array:
+    return some & ~others
+
+
+def _check_integer(option: str, value: Any, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"`{option}` is {value!r}, expected an integer from {least} to {most}.")
