@@ -21,7 +21,7 @@ import numpy as np
 
 from envs import base, groups
 from envs.bitboard import Words
-from envs.groups import each
+from envs.groups import each, minus
 from envs.moves import ActionLayout
 from envs.superko import Keys, is_among
 
@@ -120,7 +120,7 @@ class Go(base.BoardGame):
     def area_score(self, state: State) -> jax.Array:
         """Count the points of Black and of White as if the game were over, without komi: [2] int32."""
         black, white = _words(state.board[0])
-        _, areas = self._look(black, white)
+        _, areas = self.points.survey(black, white)
         return jnp.stack([groups.count(area) for area in areas])
 
     def hash(self, state: State) -> jax.Array:
@@ -154,10 +154,10 @@ class Go(base.BoardGame):
         """
         board = np.stack([self.points.pack(planes[..., player ^ to_play]) for player in (0, 1)])
         black, white = _words(jnp.asarray(board))
-        alive, _ = self._look(black, white)
-        if groups.is_any(each(lambda b, w, a: (b | w) & ~a, black, white, alive)):
+        (dead, captured), _ = self.points.survey(black, white)
+        if groups.is_any(groups.union(dead, captured)):
             raise ValueError(
-                "A group has no liberty: every stone must touch an empty point, or be joined to one that does."
+                "A group has no liberty: every stone must touch an empty point or be joined to one that does."
             )
         return self._opening(jnp.asarray(board), jnp.asarray(to_play, jnp.int32))
 
@@ -174,12 +174,10 @@ class Go(base.BoardGame):
         point = self.points.at(action)
         is_free = groups.is_any(each(lambda p, m, t: p & ~(m | t), point, mine, theirs))
         mine = each(operator.or_, mine, point)
-        alive, areas = self._look(mine, theirs)
-        taken = each(_minus, theirs, alive)
-        # A stone that takes others has liberties from then on, though it may have had none for `alive`.
+        (stuck, taken), areas = self.points.survey(mine, theirs)
         takes = base.once(groups.is_any(taken))
-        lost = each(lambda m, a: jnp.where(takes, np.uint32(0), m & ~a), mine, alive)
-        after = _by_turn(state.to_play, each(_minus, mine, lost), each(_minus, theirs, taken))
+        lost = tuple(jnp.where(takes, np.uint32(0), word) for word in stuck)  # what is taken makes room for the others
+        after = _by_turn(state.to_play, each(minus, mine, lost), each(minus, theirs, taken))
         seen = state.hashes[:, state.plies] + self._change(state.to_play, action, lost, taken)
         repeats = is_among(seen[:, None], state.hashes)[0]
         is_pass = action == self.points.count
@@ -218,7 +216,7 @@ class Go(base.BoardGame):
         empty = points.without(mine, theirs)
         single, liberty = points.single_liberties(mine, theirs)
         in_danger, caught = each(operator.and_, mine, single), each(operator.and_, theirs, single)
-        lives = points.near(groups.union(empty, each(_minus, mine, single), caught))
+        lives = points.near(groups.union(empty, each(minus, mine, single), caught))
         # The hash after a move on each point: what has its one liberty there comes off.
         keys = jnp.asarray(self._keys.stones)
         gain = keys[player] - self._off(keys[1 - player], caught, liberty)
@@ -238,21 +236,6 @@ class Go(base.BoardGame):
             for word in keys
         ]
         return jnp.stack(sums)
-
-    def _look(self, mine: Words, theirs: Words) -> tuple[Words, tuple[Words, Words]]:
-        """Find the stones with a liberty, and the areas: each one's stones and the empty points only they reach."""
-        points = self.points
-        empty = points.without(mine, theirs)
-        by_air, by_mine, by_theirs = map(points.near, (empty, mine, theirs))
-        seeds = each(
-            lambda m, t, e, air, a, b: jnp.stack([((m | t) & air) | (e & a), e & b]),
-            *(mine, theirs, empty, by_air, by_mine, by_theirs),
-        )
-        found = points.spread(seeds, points.links(mine, theirs, empty))
-        first, second = (tuple(word[i] for word in found) for i in (0, 1))
-        mine_area = each(lambda m, e, a, b: m | e & a & ~b, mine, empty, first, second)
-        their_area = each(lambda t, e, a, b: t | e & b & ~a, theirs, empty, first, second)
-        return each(_minus, first, empty), (mine_area, their_area)
 
     @functools.cached_property
     def _keys(self) -> Keys:
@@ -284,10 +267,6 @@ def _by_turn(player: jax.Array, black: Words, white: Words) -> tuple[Words, Word
     # Black's and White's in the order of the player to move and the other, or back.
     first = each(lambda b, w: jnp.where(player == 0, b, w), black, white)
     return first, each(lambda b, w: jnp.where(player == 0, w, b), black, white)
-
-
-def _minus(some: jax.Array, others: jax.Array) -> jax.Array:
-    return some & ~others
 
 
 def _check_integer(option: str, value: Any, least: int, most: int) -> None:

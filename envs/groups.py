@@ -120,6 +120,21 @@ class Points:
 
         return jax.lax.while_loop(lambda carry: carry[1], sweep, (words, jnp.ones((), jnp.bool_)))[0]
 
+    def survey(self, mine: Words, theirs: Words) -> tuple[tuple[Words, Words], tuple[Words, Words]]:
+        """Find each one's stones without a liberty, and each one's area: stones and empty points only they reach."""
+        empty = self.without(mine, theirs)
+        air, by_mine, by_theirs = map(self.near, (empty, mine, theirs))
+        # Stones ask for a liberty, and empty points, beside them in the same words, who reaches them.
+        asked = each(
+            lambda m, t, e, air, a, b: jnp.stack([(m | t) & air | e & a, e & b]),
+            *(mine, theirs, empty, air, by_mine, by_theirs),
+        )
+        answers = self.spread(asked, self.links(mine, theirs, empty))
+        first, second = (tuple(word[i] for word in answers) for i in (0, 1))
+        my_area = each(lambda m, e, a, b: m | e & a & ~b, mine, empty, first, second)
+        their_area = each(lambda t, e, a, b: t | e & b & ~a, theirs, empty, first, second)
+        return (each(minus, mine, first), each(minus, theirs, first)), (my_area, their_area)
+
     def single_liberties(self, *sides: Words) -> tuple[Words, jax.Array]:
         """Find the stones whose group has one liberty: the set of them, and where each one's liberty is.
 
@@ -137,7 +152,7 @@ class Points:
         )
         several = union(*(each(operator.and_, zero, one) for zero, one in zip(zeros, ones)))
         liberty = [jnp.where(self.member(one), np.int32(1 << k), np.int32(0)) for k, one in enumerate(ones)]
-        return each(lambda s, several: s & ~several, stones, several), functools.reduce(jnp.add, liberty)
+        return each(minus, stones, several), functools.reduce(jnp.add, liberty)
 
     def _above(self, words: Words) -> Words:
         # What each point's lower neighbour is: the set a row further up.
@@ -158,6 +173,11 @@ def each(function: Callable[..., jax.Array], *sets: Any) -> Words:
     return tuple(function(*words) for words in zip(*sets, strict=True))
 
 
+def minus(some: jax.Array, others: jax.Array) -> jax.Array:
+    """Give a word less what is in another."""
+    return some & ~others
+
+
 def is_any(words: Words) -> jax.Array:
     """Tell whether any point is in a set, or in one of several; [] bool."""
     return (functools.reduce(jnp.bitwise_or, words) != 0).any()
@@ -169,4 +189,5 @@ def count(words: Words) -> jax.Array:
 
 
 def union(*sets: Words) -> Words:
+    """Give the points that are in any of `sets`."""
     return each(lambda *words: functools.reduce(jnp.bitwise_or, words), *sets)

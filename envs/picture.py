@@ -3,7 +3,8 @@
 Numbered tiles are drawn by `envs.tiles`.
 
 A board is where its cells and its moves are: on tic-tac-toe and Hex a move is its cell, on Connect Four it is a
-place above its column, and moves that are not on the board (`action_layout`) stand by their names below it. The rest,
+place above its column, on Go a crossing of lines, and moves that are not on the board (`action_layout`) stand by their
+names below it. The rest,
 stones and what is told of moves, is the same for all. Colours are CSS custom properties with fallbacks, so that a page
 can restyle its pictures, for a dark mode say:
 
@@ -120,6 +121,8 @@ def _board(env: Any, taken: np.ndarray, has_numbers: bool) -> _Board:
         cells = _PITCH * np.stack([columns, rows[::-1] if getattr(env, "bottom_up", False) else rows], axis=-1)
         drops = on == "columns"
         board = _drop_board(cells, has_numbers) if drops else _square_board(cells, taken, has_names=on == "cells")
+        if getattr(env, "on_points", False):
+            board = _line_board(board)
     count = num_on_board(env)
     return dataclasses.replace(board, places=board.places[:count], open=board.open[:count])
 
@@ -175,6 +178,25 @@ def _square_board(cells: np.ndarray, taken: np.ndarray, has_names: bool) -> _Boa
         ],
         marks=True,
     )
+
+
+def _line_board(board: _Board) -> _Board:
+    # The same places, but lines run through them, and stones are round.
+    cells = board.cells
+    lines = [line[[0, -1]] for line in (*cells, *cells.swapaxes(0, 1))]
+    grid = [_path(line, "line", stroke=_colour("line"), width=1.5) for line in lines]
+    stars = [_circle(cells[row, column], 3, "star", fill=_colour("line")) for row, column in _stars(*cells.shape[:2])]
+    names = [element for element in board.ground if element.get("class") == "label"]
+    return dataclasses.replace(board, ground=[*grid, *stars, *names], marks=False)
+
+
+def _stars(rows: int, columns: int) -> list[tuple[int, int]]:
+    """Choose the points that are marked on a board of lines: near the corners and in the middle, from 7 x 7 up."""
+    if min(rows, columns) < 7:
+        return []
+    edge = 2 if min(rows, columns) < 12 else 3
+    corners = [(row, column) for row in (edge, rows - 1 - edge) for column in (edge, columns - 1 - edge)]
+    return [*corners, (rows // 2, columns // 2)] if rows % 2 and columns % 2 else corners
 
 
 def _drop_board(cells: np.ndarray, has_numbers: bool) -> _Board:

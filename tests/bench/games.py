@@ -2,9 +2,10 @@
 
 Random legal games are recorded beforehand, `PLIES` plies in each of `BATCH` rows, a new game following where
 one ends. Then both sides step through the same moves in one compiled scan: no move is illegal and none falls
-on a finished game. Both restart finished rows the same way, by a select of a start state made beforehand
-(so neither pays for random keys), and of both the mask, the rewards and the end flags are added up row by row
-after every step, so that none of the work is dead code. Observations are left to whoever needs them, for both.
+on a finished game (in Go a board that comes again would end it on pgx's side alone: our masks have no such move).
+Both restart finished rows the same way, by a select of a start state made beforehand (so neither pays for random
+keys), and of both the mask, the rewards and the end flags are added up row by row after every step, so that none of
+the work is dead code. Observations are left to whoever needs them, for both.
 
 The two sides alternate call by call in one process, so that a busy machine slows both; a round is the median of
 `CALLS` calls of each, and the table gives the median of `ROUNDS` rounds.
@@ -31,14 +32,21 @@ ROUNDS = 5
 CALLS = 9  # of each side, per round
 
 # What makes our game the one that pgx has, where that is an option.
-OPTIONS: dict[str, dict[str, Any]] = {"hex": {"swap": True}, "othello": {"double_pass": True}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "hex": {"swap": True},
+    "go": {"history": 8},
+    "othello": {"double_pass": True},
+}
+
+# What pgx calls a game, where it is another name.
+PGX_NAMES = {"go": "go_9x9"}
 
 
 def run(rounds: int = ROUNDS) -> list[dict[str, Any]]:
     """Measure every game that pgx has, too, and give one JSON-ready row each."""
     import pgx
 
-    return [_measure(name, rounds) for name in envs.names() if name in pgx.available_envs()]
+    return [_measure(name, rounds) for name in envs.names() if PGX_NAMES.get(name, name) in pgx.available_envs()]
 
 
 def record_games(env: Any, mask_of: Callable[[Any], jax.Array], start: Any, keys: jax.Array) -> jax.Array:
@@ -60,7 +68,7 @@ def _restarted(start: Any, states: Any) -> Any:
 def _measure(name: str, rounds: int) -> dict[str, Any]:
     import pgx
 
-    env, theirs = envs.make(name, **OPTIONS.get(name, {})), pgx.make(name)
+    env, theirs = envs.make(name, **OPTIONS.get(name, {})), pgx.make(PGX_NAMES.get(name, name))
     games = [(env, env.legal_action_mask), (theirs, lambda state: state.legal_action_mask)]
     starts = [jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), BATCH)) for game, _ in games]
     keys = jax.random.split(jax.random.key(1), (PLIES, BATCH))
