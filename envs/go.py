@@ -23,7 +23,7 @@ from envs import base, groups
 from envs.bitboard import Words
 from envs.groups import each, minus
 from envs.moves import ActionLayout
-from envs.superko import Keys, is_among
+from envs.superko import AT_ONCE, Keys, is_among
 
 
 @jax.tree_util.register_dataclass
@@ -34,7 +34,7 @@ class State(base.State):
     board: jax.Array  # [history, 2, W] uint32: the stones of Black and of White, now and on the boards before
     passed: jax.Array  # [] bool: the last move was a pass
     plies: jax.Array  # [] int32: moves so far, passes included
-    hashes: jax.Array  # [2, max_plies + 1] uint32: of the boards after 0, 1, .. plies; the first one where none is yet
+    hashes: jax.Array  # [2, T] uint32: of the boards after 0, 1, .. plies; the first one's where none is yet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Go(base.BoardGame):
             rewards=jnp.zeros(2, jnp.float32),
             passed=jnp.zeros((), jnp.bool_),
             plies=jnp.zeros((), jnp.int32),
-            hashes=jnp.broadcast_to(first[:, None], (2, self.limit + 1)),
+            hashes=jnp.broadcast_to(first[:, None], (2, self._num_hashes)),
         )
 
     def arrange(self, planes: np.ndarray, to_play: int) -> State:
@@ -153,13 +153,17 @@ class Go(base.BoardGame):
         Raises `ValueError` for a group without a liberty.
         """
         board = np.stack([self.points.pack(planes[..., player ^ to_play]) for player in (0, 1)])
-        black, white = _words(jnp.asarray(board))
-        (dead, captured), _ = self.points.survey(black, white)
-        if groups.is_any(groups.union(dead, captured)):
+        state, is_possible = self._set_up(board, jnp.asarray(to_play, jnp.int32))
+        if not is_possible:
             raise ValueError(
                 "A group has no liberty: every stone must touch an empty point or be joined to one that does."
             )
-        return self._opening(jnp.asarray(board), jnp.asarray(to_play, jnp.int32))
+        return state
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _set_up(self, board: jax.Array, to_play: jax.Array) -> tuple[State, jax.Array]:
+        stuck, _ = self.points.survey(*_words(board))
+        return self._opening(board, to_play), ~groups.is_any(groups.union(*stuck))
 
     # --- Moves
 
@@ -201,7 +205,7 @@ class Go(base.BoardGame):
             rewards=jnp.where(over, result * jnp.array([1, -1], jnp.float32), 0),
             passed=is_pass,
             plies=plies,
-            hashes=jnp.where(jnp.arange(self.limit + 1) == plies, seen[:, None], state.hashes),
+            hashes=jnp.where(jnp.arange(self._num_hashes) == plies, seen[:, None], state.hashes),
         )
 
     def _change(self, player: jax.Array, action: jax.Array, lost: Words, taken: Words) -> jax.Array:
@@ -223,6 +227,8 @@ class Go(base.BoardGame):
         if self.suicide:
             gain = jnp.where(points.member(lives), gain, -self._off(keys[player], in_danger, liberty))
         seen = (state.hashes[:, state.plies] + self._turn_passes(player))[:, None] + gain
+        # On a CPU each comparison would work out its hash again.
+        seen = jax.lax.optimization_barrier(seen)
         allowed = points.member(empty if self.suicide else each(operator.and_, empty, lives))
         is_pass = np.arange(self.num_actions) == points.count
         return is_pass | (allowed & ~is_among(seen, state.hashes))
@@ -231,15 +237,17 @@ class Go(base.BoardGame):
         # Sum up the keys [2, A] of the stones that have their last liberty on each point.
         chosen = self.points.member(stones)
         index = jnp.where(chosen, liberty, self.points.count)
-        sums = [
-            jnp.zeros_like(word).at[index].add(jnp.where(chosen, word, np.uint32(0)), mode="promise_in_bounds")
-            for word in keys
-        ]
-        return jnp.stack(sums)
+        keys = jnp.where(chosen, keys, np.uint32(0)).T  # one row of two words to add: half the cost of two of one
+        index, keys = jax.lax.optimization_barrier((index, keys))
+        return jnp.zeros_like(keys).at[index].add(keys, mode="promise_in_bounds").T
 
     @functools.cached_property
     def _keys(self) -> Keys:
         return Keys(self.points.count)
+
+    @property
+    def _num_hashes(self) -> int:
+        return -(-(self.limit + 1) // AT_ONCE) * AT_ONCE
 
     @property
     def _twice_komi(self) -> int:

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+AT_ONCE = 4  # hashes of a list that are compared before the next reduction, in which a CPU is slow
+
 
 @dataclasses.dataclass(frozen=True)
 class Keys:
@@ -36,9 +38,10 @@ class Keys:
 
 
 def is_among(hashes: jax.Array, earlier: jax.Array) -> jax.Array:
-    """Tell which of the hashes [2, N] are in the list [2, T]: [N] bool."""
-    same = [word[None, :] == old[:, None] for word, old in zip(hashes, earlier)]
-    return (same[0] & same[1]).any(axis=0)
+    """Tell which of the hashes [2, N] are in the list [2, T]: [N] bool. T is a multiple of `AT_ONCE`."""
+    lists = earlier.reshape(2, AT_ONCE, -1)
+    same = [(low[:, None] == hashes[0][None, :]) & (high[:, None] == hashes[1][None, :]) for low, high in zip(*lists)]
+    return functools.reduce(jnp.logical_or, same).any(axis=0)
 
 
 def _random(count: int) -> np.ndarray:

@@ -26,12 +26,17 @@ SITUATIONAL = {"superko": "situational"}
 @pytest.mark.parametrize(
     "env",
     [
-        envs.Go(1, komi=0),
         envs.Go(2),
         envs.Go(5, suicide=True, history=3),
         *(
             pytest.param(envs.Go(size, **options), marks=pytest.mark.slow)
-            for size, options in [(5, SITUATIONAL), (5, SUICIDE | SITUATIONAL), (9, {}), (13, {"max_plies": 200})]
+            for size, options in [
+                (1, {}),
+                (5, SITUATIONAL),
+                (5, SUICIDE | SITUATIONAL),
+                (9, {}),
+                (13, {"max_plies": 200}),
+            ]
         ),
     ],
     ids=repr,
@@ -103,18 +108,16 @@ class Slow:
         areas = [0, 0]
         for point in range(self.size**2):
             owners = {self.board[point]} if point in self.board else self.group(self.board, point)[1]
-            if len(owners) == 1:
-                areas[owners.pop()] += 1
+            for player in (0, 1):
+                areas[player] += owners == {player}
         return areas
 
 
 @pytest.mark.parametrize(
     ("size", "options", "games"),
     [
-        (2, {}, 40),
         (2, SUICIDE | SITUATIONAL, 40),
         (3, SUICIDE, 30),
-        (3, SITUATIONAL, 30),
         (4, {}, 20),
         *(
             pytest.param(size, suicide | superko, 300, marks=pytest.mark.slow)
@@ -209,21 +212,21 @@ def gtp(env: envs.Go, *names: str) -> list[int]:
 
 def allows(env: envs.Go, state: Any, name: str) -> bool:
     action = gtp(env, name)[0]
-    allowed = bool(env.legal_action_mask(state)[action])
-    after = env.step(state, action)
+    allowed = bool(_program(env.legal_action_mask)(state)[action])
+    after = _program(env.step)(state, action)
     assert allowed == (not after.terminated)
     return allowed
 
 
 def go_on(env: envs.Go, state: Any, *names: str) -> Any:
     for action in gtp(env, *names):
-        state = _step(env)(state, action)
+        state = _program(env.step)(state, action)
     return state
 
 
 @functools.cache
-def _step(env: envs.Go) -> Any:
-    return jax.jit(env.step)
+def _program(function: Any) -> Any:
+    return jax.jit(function)
 
 
 def test_c154_a_ko_is_forbidden_at_once_and_not_for_ever() -> None:
@@ -279,12 +282,12 @@ def test_c157_a_stone_that_takes_is_no_suicide(options: dict[str, Any]) -> None:
 
 
 def test_c161_komi_is_whites_of_any_sign_and_each_games_own() -> None:
-    rewards = {7.5: [-1, 1], 0: [0, 0], -2.5: [1, -1], 7: [-1, 1], 1e300: [-1, 1]}
+    rewards = {7.5: [-1, 1], 0: [0, 0], -2.5: [1, -1], 7: [-1, 1]}
     games = {komi: envs.Go(2, komi=komi) for komi in rewards}
     passed = {komi: playing.history(env, [4, 4]) for komi, env in games.items()}
     assert {komi: states.rewards[-1].tolist() for komi, states in passed.items()} == rewards
     # Black has the whole board with one stone.
-    assert [playing.play(envs.Go(2, komi=komi), [0, 4, 4]).rewards[0] for komi in (3.5, 4, 4.5)] == [1, 0, -1]
+    assert [playing.play(envs.Go(2, komi=komi), [0, 4, 4]).rewards[0] for komi in (3.5, 4, 1e300)] == [1, 0, -1]
 
 
 def test_c163_two_passes_in_a_row_and_no_others_end_the_game() -> None:
@@ -353,9 +356,10 @@ def test_the_length_limit_cuts_a_game_short_and_scores_nothing() -> None:
 
 
 def test_a_state_is_small_but_for_the_boards_not_to_come_again() -> None:
+    state: Any
     for env, boards in ((envs.Go(9), 24), (envs.Go(9, history=8), 192), (envs.Go(19), 152)):
         state = env.init()
-        hashes = 8 * (env.limit + 1)
+        hashes = 8 * -(-(env.limit + 1) // 4) * 4
         assert (state.board.nbytes, state.hashes.nbytes) == (boards, hashes)
         assert sum(x.nbytes for x in jax.tree.leaves(state)) == boards + hashes + 19
 
@@ -382,7 +386,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
 
 
 def test_names_and_drawings() -> None:
-    env = envs.make("go(size=9, komi=6.5)")
+    env: Any = envs.make("go(size=9, komi=6.5)")
     assert [envs.move_name(env, action) for action in (0, 8, 72, 81)] == ["a1", "i1", "a9", "pass"]
     state = playing.play(env, [0, 1, 40, 9, 50])
     text = envs.to_text(env, state)
@@ -403,7 +407,7 @@ def _open_spiel(size: int) -> Any:
 
 @pytest.mark.parametrize(
     ("size", "games"),
-    [(5, 30), (9, 10), *(pytest.param(size, 500, marks=pytest.mark.slow) for size in range(5, 10))],
+    [(5, 30), (9, 4), *(pytest.param(size, 500, marks=pytest.mark.slow) for size in range(5, 10))],
 )
 def test_open_spiel_agrees_at_every_ply(size: int, games: int) -> None:
     """OpenSpiel leaves moves that repeat a board in its legal set, but then ends the game 0:0."""
@@ -432,7 +436,8 @@ def test_open_spiel_agrees_at_every_ply(size: int, games: int) -> None:
     print(f"{plies} plies")
 
 
-@pytest.mark.parametrize(("size", "games"), [(5, 40), pytest.param(9, 1400, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "games"), [(5, 100), (9, 1400)])
 def test_pgx_agrees_at_every_ply(size: int, games: int) -> None:
     """pgx leaves moves that repeat a board in its mask, but then the mover loses; the length limit it scores."""
     env, other = envs.Go(size, history=8), pgx.go.Go(size=size)
