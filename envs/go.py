@@ -71,7 +71,7 @@ class Go(base.BoardGame):
         if self.max_plies is not None:
             _check_integer("max_plies", self.max_plies, 1, 100_000)
         number = isinstance(self.komi, int | float) and not isinstance(self.komi, bool) and math.isfinite(self.komi)
-        if not number or self.komi * 2 != round(self.komi * 2):
+        if not number or self.komi % 0.5 != 0:
             raise ValueError(f"`komi` is {self.komi!r}, expected a finite multiple of 0.5.")
         if not isinstance(self.suicide, bool):
             raise ValueError(f"`suicide` is {self.suicide!r}, expected True or False.")
@@ -205,7 +205,7 @@ class Go(base.BoardGame):
             rewards=jnp.where(over, result * jnp.array([1, -1], jnp.float32), 0),
             passed=is_pass,
             plies=plies,
-            hashes=jnp.where(jnp.arange(self._num_hashes) == plies, seen[:, None], state.hashes),
+            hashes=jnp.where(np.arange(self._num_hashes, dtype=np.int32) == plies, seen[:, None], state.hashes),
         )
 
     def _change(self, player: jax.Array, action: jax.Array, lost: Words, taken: Words) -> jax.Array:

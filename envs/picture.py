@@ -185,18 +185,19 @@ def _line_board(board: _Board) -> _Board:
     cells = board.cells
     lines = [line[[0, -1]] for line in (*cells, *cells.swapaxes(0, 1))]
     grid = [_path(line, "line", stroke=_colour("line"), width=1.5) for line in lines]
-    stars = [_circle(cells[row, column], 3, "star", fill=_colour("line")) for row, column in _stars(*cells.shape[:2])]
+    stars = [_circle(cells[row, column], 3, "star", fill=_colour("line")) for row, column in _stars(len(cells))]
     names = [element for element in board.ground if element.get("class") == "label"]
     return dataclasses.replace(board, ground=[*grid, *stars, *names], marks=False)
 
 
-def _stars(rows: int, columns: int) -> list[tuple[int, int]]:
-    """Choose the points that are marked on a board of lines: near the corners and in the middle, from 7 x 7 up."""
-    if min(rows, columns) < 7:
+def _stars(size: int) -> list[tuple[int, int]]:
+    """Choose the points that are marked by custom: near the corners, in the middle, and on 19 lines by the sides."""
+    if size < 7:
         return []
-    edge = 2 if min(rows, columns) < 12 else 3
-    corners = [(row, column) for row in (edge, rows - 1 - edge) for column in (edge, columns - 1 - edge)]
-    return [*corners, (rows // 2, columns // 2)] if rows % 2 and columns % 2 else corners
+    edge, middle = (2 if size < 12 else 3), size // 2
+    corners = [(row, column) for row in (edge, size - 1 - edge) for column in (edge, size - 1 - edge)]
+    sides = [(edge, middle), (middle, edge), (middle, size - 1 - edge), (size - 1 - edge, middle)]
+    return [*corners, *[(middle, middle)] * (size % 2), *sides * (size == 19)]
 
 
 def _drop_board(cells: np.ndarray, has_numbers: bool) -> _Board:

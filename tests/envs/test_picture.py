@@ -1,5 +1,6 @@
 """Pictures: what is on them, read back from the XML, and that nothing lies outside or over each other."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,7 @@ POSITIONS = [
     (HEX, [0, 1, 5, 6, 10, 11, 15, 16, 20]),
     (envs.Hex(2), [1, 0, 2]),
     (envs.Hex(11), [60, 3]),
+    (envs.Go(9), [40, 20, 24]),
     (envs.make("connect_four(rows=3, columns=12)"), [11, 0]),
     (TimeLimit(HEX, 3), [12, 7, 3]),
 ]
@@ -94,7 +96,7 @@ def test_nothing_is_cut_off_and_no_writing_lies_on_other_writing(env: Any, moves
         assert not any(x0 < b[2] and b[0] < x1 and y0 < b[3] and b[1] < y1 for b in texts[:i])
 
 
-@pytest.mark.parametrize("env", [TTT, HEX, envs.Hex(11)], ids=repr)
+@pytest.mark.parametrize("env", [TTT, HEX, envs.Hex(11), envs.Go(9)], ids=repr)
 def test_a_cell_is_called_by_the_letter_above_and_the_number_on_its_left(env: Any) -> None:
     labels = {label.text: middle(label) for label in named(draw(env, []), "label")}
     height, width, _ = env.observation_shape
@@ -210,6 +212,27 @@ def test_edges_of_hex_tell_who_joins_what() -> None:
     assert sides == {("first", True): (True, True), ("second", False): (False, False)}
     assert len(named(svg, "edge")) == 4
     assert [label.text for label in named(svg, "label")] == [*"abcd", *"1234"]
+
+
+@pytest.mark.parametrize(
+    ("size", "stars"),
+    [
+        (5, []),
+        (8, [(2, 2), (2, 5), (5, 2), (5, 5)]),
+        (9, [(2, 2), (2, 6), (4, 4), (6, 2), (6, 6)]),
+        (19, list(itertools.product((3, 9, 15), repeat=2))),
+    ],
+)
+def test_stones_of_go_lie_where_lines_cross(size: int, stars: list[tuple[int, int]]) -> None:
+    svg = draw(envs.Go(size), [size + 2])
+    (stone,) = (middle(stone) for stone in named(svg, "stone"))
+    boxes = [_box(line) for line in named(svg, "line")]
+    rows = sorted(box[1] for box in boxes if box[1] == box[3])
+    columns = sorted(box[0] for box in boxes if box[0] == box[2])
+    assert (len(rows), len(columns), len(boxes)) == (size, size, 2 * size)
+    assert stone == (columns[2], rows[1])
+    assert sorted(middle(star) for star in named(svg, "star")) == sorted((columns[c], rows[r]) for r, c in stars)
+    assert {box[2] - box[0] for box in boxes} == {0, columns[-1] - columns[0]}
 
 
 def test_a_page_can_restyle_every_colour() -> None:
