@@ -123,7 +123,7 @@ class Go(base.BoardGame):
         _, areas = self.points.survey(black, white)
         return jnp.stack([groups.count(area) for area in areas])
 
-    def hash(self, state: State) -> jax.Array:
+    def hash(self, state: State, /) -> jax.Array:  # type: ignore[override]
         """Give the hash of the stones and of who is to move: [2] uint32."""
         seen = state.hashes[:, state.plies]
         turn = self._turn(state.to_play)

@@ -11,49 +11,61 @@ import jax.numpy as jnp
 import mctx
 
 from tests.bench import timing
-from tests.bench.connect_four import BATCH, BUDGETS, GAME, NETWORK, jitted, openings, positions, search
 from tests.bench.duel import Row
+from tests.bench.setting import CONNECT_FOUR, GO, Setting, jitted
+from tests.bench.timing import verdict
+
+REQUIRED = {CONNECT_FOUR: 1.0, GO: 2.0}
 
 
 def run(quick: bool) -> list[Row]:
-    """Compare at both budgets; with `quick`, at the smaller one."""
-    return [_moves(n, 1 if quick else 5) for n in BUDGETS[: 1 if quick else 2]]
+    """Compare in both games; with `quick`, in one round and with the smallest budget."""
+    return [
+        _moves(setting, n, required, 1 if quick else 5)
+        for setting, required in REQUIRED.items()
+        for n in setting.budgets[: 1 if quick else None]
+    ]
 
 
-def _moves(num_simulations: int, rounds: int) -> Row:
+def _moves(setting: Setting, num_simulations: int, required: float, rounds: int) -> Row:
     """Compare moves per second, search and step of the game, with mctx and pgx."""
-    params, key = NETWORK.init(jax.random.key(0)), jax.random.key(1)
+    params, key = setting.network.init(jax.random.key(0)), jax.random.key(1)
 
     def ours(params: Any, key: jax.Array, state: Any) -> Any:
-        action = search(params, key, state, num_simulations).action
-        return jax.vmap(GAME.step)(state, action, jax.random.split(key, BATCH))
+        action = setting.search(params, key, state, num_simulations).action
+        return jax.vmap(setting.game.step)(state, action, jax.random.split(key, setting.batch))
 
-    theirs, their_start = mctx_with_pgx(num_simulations)
+    theirs, their_start = mctx_with_pgx(setting, num_simulations)
     calls = {
-        "jaxmcts": jitted(ours, (params, key, positions())),
+        "jaxmcts": jitted(ours, (params, key, setting.positions())),
         "mctx": jitted(theirs, (params, key, their_start)),
     }
     times = timing.take_turns(calls, rounds=rounds)
+    ratio = timing.ratio(times, "mctx", "jaxmcts")
     return {
+        "game": setting.pgx_name,
+        "batch": setting.batch,
         "simulations": num_simulations,
-        **{f"{name} moves/s": round(BATCH / timing.median(times, name)) for name in calls},
+        **{f"{name} moves/s": round(setting.batch / timing.median(times, name)) for name in calls},
         "by processor": round(timing.ratio(times, "mctx", "jaxmcts", "processor"), 2),
-        "jaxmcts / mctx": round(timing.ratio(times, "mctx", "jaxmcts"), 2),
+        "jaxmcts / mctx": round(ratio, 2),
+        "required": required,
+        "verdict": verdict(ratio >= required),
     }
 
 
-def mctx_with_pgx(num_simulations: int) -> tuple[Callable[[Any, jax.Array, Any], Any], Any]:
+def mctx_with_pgx(setting: Setting, num_simulations: int) -> tuple[Callable[[Any, jax.Array, Any], Any], Any]:
     """Return the same program on mctx and pgx, and its start positions."""
     import pgx
 
-    game = pgx.make("connect_four")
+    game = pgx.make(setting.pgx_name)
     step = jax.vmap(game.step)
-    state = jax.vmap(game.init)(jax.random.split(jax.random.key(0), BATCH))
-    for action in openings():
+    state = jax.vmap(game.init)(jax.random.split(jax.random.key(0), setting.batch))
+    for action in setting.openings:
         state = step(state, action)
 
     def judge(params: Any, state: Any) -> tuple[jax.Array, jax.Array]:
-        logits, value = NETWORK(params, state.observation)
+        logits, value = setting.network(params, state.observation)
         lowest = jnp.finfo(logits.dtype).min
         return jnp.where(state.legal_action_mask, logits, lowest), jnp.where(state.terminated, 0.0, value)
 

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 
 import jaxmcts
 from tests.bench import timing
-from tests.bench.connect_four import BATCH, BUDGETS, MODEL, NETWORK, jitted, positions
-from tests.bench.connect_four import search as connect_four_search
 from tests.bench.duel import Row
+from tests.bench.setting import CONNECT_FOUR as SETTING
+from tests.bench.setting import jitted
 from tests.bench.timing import verdict
 
 MOST = 1.10
@@ -21,15 +21,15 @@ MOST = 1.10
 
 def run(quick: bool) -> list[Row]:
     """Compare at both budgets, in many rounds, for the ratio is close to 1; with `quick`, at the smaller one."""
-    return [_overhead(n, 1 if quick else 15) for n in BUDGETS[: 1 if quick else 2]]
+    return [_overhead(n, 1 if quick else 15) for n in SETTING.budgets[: 1 if quick else 2]]
 
 
 def _overhead(num_simulations: int, rounds: int) -> Row:
     """Compare a search with the same number of evaluations and moves in one compiled loop."""
-    arguments = NETWORK.init(jax.random.key(0)), jax.random.key(1), positions()
+    arguments = SETTING.network.init(jax.random.key(0)), jax.random.key(1), SETTING.positions()
 
     def search(params: Any, key: jax.Array, state: Any) -> jax.Array:
-        return connect_four_search(params, key, state, num_simulations).action
+        return SETTING.search(params, key, state, num_simulations).action
 
     def bare(params: Any, key: jax.Array, state: Any) -> jax.Array:
         return bare_loop(params, key, state, num_simulations)
@@ -49,15 +49,15 @@ def _overhead(num_simulations: int, rounds: int) -> Row:
 
 def bare_loop(params: Any, key: jax.Array, state: Any, num_simulations: int) -> jax.Array:
     """Evaluate, play the likeliest legal move, and so on: all of a search's work but the tree."""
-    keys = jax.random.split(key, BATCH)
+    keys = jax.random.split(key, SETTING.batch)
 
     def ply(_: int, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
         state, action = carry
-        pending = MODEL.step(params, keys, state, action)[1]
-        evaluation, state = MODEL.evaluate(params, keys, pending)
+        pending = SETTING.model.step(params, keys, state, action)[1]
+        evaluation, state = SETTING.model.evaluate(params, keys, pending)
         return state, likeliest(evaluation)
 
-    evaluation, state = MODEL.evaluate(params, keys, state)
+    evaluation, state = SETTING.model.evaluate(params, keys, state)
     return jax.lax.fori_loop(0, num_simulations, ply, (state, likeliest(evaluation)))[1]
 
 
