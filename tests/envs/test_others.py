@@ -27,17 +27,30 @@ CASES = [
     ("hex", {"size": 5}, "hex(board_size=5)", 25),
     ("hex", {"size": 8, "swap": True}, "hex(board_size=8,swap=True)", 65),
     ("hex", {"size": 11}, "hex(board_size=11)", 121),
+    ("othello", {}, "othello", 70),
+    ("mnk", {}, "mnk", 225),
+    ("mnk", {"rows": 4, "columns": 7, "connect": 3}, "mnk(m=7,n=4,k=3)", 28),
+    ("mnk", {"rows": 9, "columns": 5, "connect": 4}, "mnk(m=5,n=9,k=4)", 45),
 ]
+MANY = [("othello", {}, "othello", 70, 3400), ("mnk", {}, "mnk", 225, 1600)]  # 200,000 plies each
 GAMES = 60
 
 
-@pytest.mark.parametrize(("name", "options", "theirs", "plies"), CASES, ids=[case[2] for case in CASES])
-def test_open_spiel_agrees_at_every_ply(name: str, options: dict[str, Any], theirs: str, plies: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "options", "theirs", "plies", "games"),
+    [
+        *(pytest.param(*case, GAMES, id=case[2]) for case in CASES),
+        *(pytest.param(*case, id=f"{case[2]}, {case[4]} games", marks=pytest.mark.slow) for case in MANY),
+    ],
+)
+def test_open_spiel_agrees_at_every_ply(
+    name: str, options: dict[str, Any], theirs: str, plies: int, games: int
+) -> None:
     env = envs.make(name, **options)
-    states, masks, moves = playing.random_moves(env, GAMES, plies, seed=1)
+    states, masks, moves = playing.random_moves(env, games, plies, seed=1)
     game = pyspiel.load_game(theirs)
     ends = 0
-    for row in range(GAMES):
+    for row in range(games):
         other = game.new_initial_state()
         for ply in range(plies + 1):
             ours = jax.tree.map(lambda x: x[ply, row], states)  # noqa: B023
@@ -50,7 +63,7 @@ def test_open_spiel_agrees_at_every_ply(name: str, options: dict[str, Any], thei
             assert other.current_player() == ours.to_play
             other.apply_action(int(moves[ply, row]))
         ends += other.is_terminal()
-    assert ends == GAMES
+    assert ends == games
 
 
 @pytest.mark.parametrize(
@@ -59,6 +72,8 @@ def test_open_spiel_agrees_at_every_ply(name: str, options: dict[str, Any], thei
         ("tic_tac_toe", {}, 10, GAMES),
         ("connect_four", {}, 43, GAMES),
         ("hex", {"swap": True}, 122, GAMES),
+        ("othello", {"double_pass": True}, 70, GAMES),
+        pytest.param("othello", {"double_pass": True}, 70, 3400, marks=pytest.mark.slow),
         pytest.param("hex", {"swap": True}, 122, 2400, marks=pytest.mark.slow),  # 200,000 plies
     ],
 )
