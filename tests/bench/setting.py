@@ -51,9 +51,7 @@ class Setting:
         """The first moves of each game: [T, B]."""
         start = jax.vmap(self.game.init)(jax.random.split(jax.random.key(0), self.batch))
         keys = jax.random.split(jax.random.key(1), (self.opening_plies, self.batch))
-        return np.asarray(
-            jax.jit(record_games, static_argnums=(0, 1))(self.game, self.game.legal_action_mask, start, keys)
-        )
+        return np.asarray(record_games(self.game, self.game.legal_action_mask, start, keys))
 
     def positions(self) -> Any:
         """Play the openings on our game."""

@@ -129,7 +129,7 @@ def test_a_game_is_over_when_neither_side_can_move_c149(env: envs.Othello) -> No
 def test_passing_is_legal_when_nothing_else_is_and_changes_sides_alone(env: envs.Othello) -> None:
     states, masks, chosen = playing.random_moves(env, 60, 70, seed=5)
     assert states.terminated[-1].all()
-    live = ~states.terminated
+    live = np.asarray(~states.terminated)
     np.testing.assert_array_equal(masks[..., -1][live], ~masks[..., :-1].any(axis=-1)[live])
     passes = live[:-1] & (chosen == env.num_cells)
     assert passes.sum() > 5
@@ -194,7 +194,7 @@ def turned(board: np.ndarray, mine: int, cell: int) -> list[tuple[int, int]]:
     if board[row, column]:
         return found
     for down, right in itertools.product((-1, 0, 1), repeat=2):
-        line = []
+        line: list[tuple[int, int]] = []
         for step in range(1, size):
             r, c = row + step * down, column + step * right
             if not (0 <= r < size and 0 <= c < size and board[r, c]):
