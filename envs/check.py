@@ -99,10 +99,11 @@ def _traced(env: Any, key: jax.Array) -> list[str]:
 
 
 def _declarations(env: Any) -> Iterator[str]:
-    for attribute, least in (("num_actions", 1), ("num_players", 1)):
+    counts = ["num_actions", "num_players"] + ["num_outcomes"] * hasattr(env, "num_outcomes")
+    for attribute in counts:
         value = getattr(env, attribute, None)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            yield f"`{attribute}` is {value!r}, expected an int of at least {least}."
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            yield f"`{attribute}` is {value!r}, expected an int of at least 1."
     shape = getattr(env, "observation_shape", None)
     if not isinstance(shape, tuple) or not all(isinstance(size, int) for size in shape):
         yield f"`observation_shape` is {shape!r}, expected a tuple of ints."
@@ -149,9 +150,6 @@ def _signatures(env: Any, key: jax.Array) -> Iterator[str]:
 
 def _chance_signatures(env: Any, state: Any) -> Iterator[str]:
     index, count = jax.ShapeDtypeStruct((), jnp.int32), env.num_outcomes
-    if not isinstance(count, int) or count < 1:
-        yield f"`num_outcomes` is {count!r}, expected an int of at least 1."
-        return
     try:
         afterstate = jax.eval_shape(env.decide, state, index)
         odds = jax.eval_shape(env.odds, afterstate)

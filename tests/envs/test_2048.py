@@ -106,20 +106,20 @@ def test_pgx_agrees_at_every_ply(games: int, plies: int) -> None:
     before, after = theirs._board[:-1][live], theirs._board[1:][live].reshape(-1, 4, 4)
     states = _states(before.reshape(-1, 4, 4))
     decided = jax.jit(jax.vmap(ENV.decide))(states, moves[live])
-    slid = np.asarray(jax.vmap(ENV._exponents)(decided))
+    slid = np.asarray(jax.jit(jax.vmap(ENV._exponents))(decided))
     # One tile more, a 2 or a 4, on a cell that the slide left empty: that is the outcome.
     new = after != slid
     assert (new.sum(axis=(1, 2)) == 1).all() and (slid[new] == 0).all() and np.isin(after[new], [1, 2]).all()
     outcomes = (2 * np.nonzero(new.reshape(-1, 16))[1] + after[new] - 1).astype(np.int32)
-    assert (np.take_along_axis(jax.vmap(ENV.odds)(decided), outcomes[:, None], axis=1) > 0).all()
+    assert (np.take_along_axis(jax.jit(jax.vmap(ENV.odds))(decided), outcomes[:, None], axis=1) > 0).all()
     happened = jax.jit(jax.vmap(ENV.happen))(decided, outcomes)
-    np.testing.assert_array_equal(jax.vmap(ENV._exponents)(happened), after)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(ENV._exponents))(happened), after)
     np.testing.assert_array_equal(happened.rewards, theirs.rewards[1:][live])
     ended = theirs.terminated[1:][live]
     np.testing.assert_array_equal(happened.terminated, ended)
-    masks = jax.vmap(ENV.legal_action_mask)(happened)
+    masks = jax.jit(jax.vmap(ENV.legal_action_mask))(happened)
     np.testing.assert_array_equal(masks, theirs.legal_action_mask[1:][live] & ~ended[:, None])
-    seen = jax.vmap(ENV.observe)(happened)
+    seen = jax.jit(jax.vmap(ENV.observe))(happened)
     np.testing.assert_array_equal(seen, theirs.observation[1:][live][..., :18])
     assert ended.sum() > games / 2
 
@@ -129,12 +129,12 @@ def test_a_move_commutes_with_every_symmetry() -> None:
     boards = theirs._board[:-1][::8].reshape(-1, 4, 4)
     moves = moves[::8].reshape(-1)
     decide = jax.jit(jax.vmap(ENV.decide))
-    slid = np.asarray(jax.vmap(ENV._exponents)(decide(_states(boards), moves)))
+    slid = np.asarray(jax.jit(jax.vmap(ENV._exponents))(decide(_states(boards), moves)))
     assert len(ENV.symmetries) == 8 and len(Twenty48(2, 3).symmetries) == 4
     for symmetry in ENV.symmetries:
         turned = symmetry.observation(boards[..., None])[..., 0]
         image = np.argsort(symmetry.policy(np.arange(4)))[moves].astype(np.int32)
-        after = np.asarray(jax.vmap(ENV._exponents)(decide(_states(turned), image)))
+        after = np.asarray(jax.jit(jax.vmap(ENV._exponents))(decide(_states(turned), image)))
         np.testing.assert_array_equal(after, symmetry.observation(slid[..., None])[..., 0])
 
 
@@ -165,8 +165,8 @@ def _start_odds(env: Twenty48) -> dict[int, float]:
     states, weights = empty, np.ones(1)
     for _ in range(2):
         outcomes = np.arange(env.num_outcomes, dtype=np.int32)
-        weights = (weights[:, None] * np.asarray(jax.vmap(env.odds)(states), np.float64)).reshape(-1)
-        states = jax.vmap(jax.vmap(env.happen, (None, 0)), (0, None))(states, outcomes)
+        weights = (weights[:, None] * np.asarray(jax.jit(jax.vmap(env.odds))(states), np.float64)).reshape(-1)
+        states = jax.jit(jax.vmap(jax.vmap(env.happen, (None, 0)), (0, None)))(states, outcomes)
         states = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[weights > 0], states)  # noqa: B023
         weights = weights[weights > 0]
     for key, weight in zip(_key(env, np.asarray(states.board)).tolist(), weights, strict=True):
@@ -313,10 +313,10 @@ def test_a_search_that_samples_its_steps_plays_better_than_chance_and_below_the_
     @jax.jit
     def ply(states: Any, key: jax.Array) -> Any:
         search_key, step_key = jax.random.split(key)
-        out = jaxmcts.gumbel_policy((), search_key, states, model, num_simulations=32)
+        out = jaxmcts.gumbel_policy((), search_key, states, model, num_simulations=16)
         return jax.vmap(env.step)(states, out.action, jax.random.split(step_key, games))
 
-    states = jax.vmap(env.init)(jax.random.split(jax.random.key(0), games))
+    states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), games))
     searched, move = np.zeros(games), 0
     while not states.terminated.all():
         move += 1

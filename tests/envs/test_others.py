@@ -32,7 +32,10 @@ CASES = [
     ("mnk", {"rows": 4, "columns": 7, "connect": 3}, "mnk(m=7,n=4,k=3)", 28),
     ("mnk", {"rows": 9, "columns": 5, "connect": 4}, "mnk(m=5,n=9,k=4)", 45),
 ]
-MANY: list[tuple[str, dict[str, Any], str, int, int]] = [("othello", {}, "othello", 70, 3400), ("mnk", {}, "mnk", 225, 1600)]  # 200,000 plies each
+MANY: list[tuple[str, dict[str, Any], str, int, int]] = [
+    ("othello", {}, "othello", 70, 3400),
+    ("mnk", {}, "mnk", 225, 1600),
+]  # 200,000 plies each
 GAMES = 60
 
 
