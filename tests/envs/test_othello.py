@@ -130,7 +130,8 @@ def test_passing_is_legal_when_nothing_else_is_and_changes_sides_alone(env: envs
     states, masks, chosen = playing.random_moves(env, 60, 70, seed=5)
     assert states.terminated[-1].all()
     live = np.asarray(~states.terminated)
-    np.testing.assert_array_equal(masks[..., -1][live], ~masks[..., :-1].any(axis=-1)[live])
+    can_place: np.ndarray = np.asarray(masks[..., :-1].any(axis=-1))
+    np.testing.assert_array_equal(masks[..., -1][live], ~can_place[live])
     passes = live[:-1] & (chosen == env.num_cells)
     assert passes.sum() > 5
     for ply, row in np.argwhere(passes):

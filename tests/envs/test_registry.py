@@ -15,6 +15,7 @@ import pytest
 
 import envs
 from envs import registry
+from envs.moves import num_on_board
 from tests.test_readme import ROOT, python_blocks
 from tests.train.toys import Pairs
 from train import config, lineup, page, presets, stages
@@ -238,3 +239,18 @@ def test_the_game_of_the_readme_is_trained_resumed_and_played(tmp_path: Path) ->
     assert "won" in python("train.arena", "runs/mine", "random", "--games", "4")
     report = (tmp_path / "runs" / "mine" / "report.html").read_text()
     assert "Domineering (size=4)" in re.sub(r"\s+", " ", report) and "There is no sample game" not in report
+
+
+def test_the_page_of_games_lists_them_with_their_options_and_sizes() -> None:
+    page = (Path(envs.__file__).parent / "README.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
+    assert tuple(name.strip("`") for name, *_ in rows) == envs.names()
+    for name, players, options, actions, size in rows:
+        env = envs.make(name.strip("`"))
+        assert str(env.num_players) in players.split(", ")
+        assert re.findall(r"`(\w+)`", options) == [field.name for field in dataclasses.fields(env)]
+        beside = [envs.move_name(env, action) for action in range(num_on_board(env), env.num_actions)]
+        assert re.findall(r"`(\w+)`", actions) == beside or not beside
+        state = jax.eval_shape(env.init, jax.random.key(0))
+        if name != "`go`":
+            assert size == str(sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)))
