@@ -97,11 +97,12 @@ class SlidingPuzzle(base.BoardGame):
         return self._state(jnp.asarray(board, jnp.uint8), jnp.zeros((), jnp.int32))
 
     def _start(self, key: jax.Array | None) -> PuzzleState:
+        def draw(key: jax.Array) -> jax.Array:
+            return self._permutation(key) if self.scramble is None else self._scrambled(key, self.scramble)
+
         def again(drawn: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             key, draw_key = jax.random.split(drawn[0])
-            return key, self._permutation(draw_key) if self.scramble is None else self._scrambled(
-                draw_key, self.scramble
-            )
+            return key, draw(draw_key)
 
         solved = (need_key(self, "init", key), jnp.asarray(self._goal))
         board = jax.lax.while_loop(lambda drawn: self._is_solved(drawn[1]), again, solved)[1]
@@ -113,12 +114,12 @@ class SlidingPuzzle(base.BoardGame):
         exchanged = jnp.where(board == 1, 2, jnp.where(board == 2, 1, board)).astype(jnp.uint8)
         return jnp.where(self._is_solvable(board), board, exchanged)
 
-    def _scrambled(self, key: jax.Array, moves: int) -> jax.Array:
+    def _scrambled(self, key: jax.Array, count: int) -> jax.Array:
         def move(board: jax.Array, key: jax.Array) -> tuple[jax.Array, None]:
             weights = jnp.where(self._movable(board), jnp.float32(0), -jnp.inf)
             return self._slid(board, jax.random.categorical(key, weights)), None
 
-        return jax.lax.scan(move, jnp.asarray(self._goal), jax.random.split(key, moves))[0]
+        return jax.lax.scan(move, jnp.asarray(self._goal), jax.random.split(key, count))[0]
 
     def _legal(self, state: base.State) -> jax.Array:
         return self._movable(state.board)

@@ -83,7 +83,7 @@ def _measure(name: str, rounds: int) -> dict[str, Any]:
         np.testing.assert_allclose(our_ends.sum(), their_ends.sum(), rtol=0.1, err_msg="games of another length")
     else:
         np.testing.assert_array_equal(our_ends, their_ends, "the two sides do not play the same games")
-    seconds = np.array([_round(sides) for _ in range(rounds + 1)][1:])
+    seconds: Any = np.array([_round(sides) for _ in range(rounds + 1)][1:])
     ours, pgxs = (statistics.median(column) for column in seconds.T)
     ratios = seconds[:, 1] / seconds[:, 0]
     return {

@@ -14,7 +14,7 @@ import jaxmcts
 from envs import Twenty48
 from tests.envs import playing
 
-ENV = envs.make("2048")
+ENV = Twenty48()
 LEFT, UP, RIGHT, DOWN = range(4)
 
 
@@ -52,7 +52,7 @@ def test_a_line_slides_and_merges_once(line: list[int], slid: list[int], reward:
 
 
 def test_nothing_wraps_around_at_the_largest_tiles() -> None:
-    env = envs.make("2048(rows=5, columns=6)")
+    env = Twenty48(5, 6)
     board = np.zeros((5, 6), int)
     board[4, :2] = 2**30
     after = env.decide(env.arrange(board), LEFT)
@@ -98,8 +98,9 @@ def _states(exponents: np.ndarray) -> envs.State:
     )
 
 
-# The slow one is of 200,000 plies.
-@pytest.mark.parametrize(("games", "plies"), [(48, 256), pytest.param(1800, 256, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("games", "plies"), [(48, 256), pytest.param(1800, 256, marks=pytest.mark.slow)]
+)  # 200,000 plies
 def test_pgx_agrees_at_every_ply(games: int, plies: int) -> None:
     theirs, moves = _pgx_games(games, plies)
     live = ~theirs.terminated[:-1]
@@ -181,12 +182,12 @@ def solve(env: Twenty48, chunk: int = 1024) -> tuple[float, int]:
     sums: dict[int, set[int]] = {}
     for key in start:
         sums.setdefault(_sum(key), set()).add(key)
-    layers: list[Any] = []
+    layers: list[tuple[int, np.ndarray, Any]] = []
     total = min(sums)
     while sums:
-        keys = np.array(sorted(sums.pop(total, ())), np.int64)
-        layers.append((total, keys, _expand(env, keys, chunk) if len(keys) else None))
-        if len(keys):
+        if total in sums:
+            keys = np.array(sorted(sums.pop(total)), np.int64)
+            layers.append((total, keys, _expand(env, keys, chunk)))
             _, odds, after, _ = layers[-1][2]
             for four in (0, 1):
                 reached = np.unique(after[..., four::2][odds[..., four::2] > 0])
@@ -194,10 +195,7 @@ def solve(env: Twenty48, chunk: int = 1024) -> tuple[float, int]:
                     sums.setdefault(total + 2 + 2 * four, set()).update(reached.tolist())
         total += 2
     values: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    for total, keys, found in reversed(layers):
-        if found is None:
-            continue
-        rewards, odds, after, masks = found
+    for total, keys, (rewards, odds, after, masks) in reversed(layers):
         following = np.zeros(after.shape)
         for four in (0, 1):
             if total + 2 + 2 * four in values:

@@ -136,7 +136,7 @@ def test_a_start_without_a_key_is_refused(name: str) -> None:
 
 
 def test_an_outcome_is_one_integer() -> None:
-    env = envs.make("pig")
+    env = envs.Pig()
     rolled = env.decide(env.init(), 0)
     with pytest.raises(TypeError, match=r"`outcome` has dtype float32, expected an integer"):
         env.happen(rolled, jnp.float32(1))
@@ -148,7 +148,7 @@ def test_an_outcome_is_one_integer() -> None:
 
 @pytest.mark.parametrize("action", [-1, 2, 2**31 - 1])
 def test_an_illegal_decision_ends_the_game_and_leaves_nothing_to_chance(action: int) -> None:
-    env = envs.make("pig")
+    env = envs.Pig()
     state = env.step(env.init(), 0, jax.random.key(1))
     lost = env.decide(state, action)
     assert lost.terminated and lost.rewards[state.to_play] == -1
@@ -161,7 +161,7 @@ def test_an_illegal_decision_ends_the_game_and_leaves_nothing_to_chance(action: 
 
 
 def test_the_die_falls_by_its_odds() -> None:
-    env, draws = envs.make("pig"), 30_000
+    env, draws = envs.Pig(), 30_000
     after = jax.jit(jax.vmap(env.step, (None, None, 0)))(env.init(), 0, jax.random.split(jax.random.key(0), draws))
     counts = np.bincount(after.board[:, 2], minlength=7)
     assert counts[1] == 0

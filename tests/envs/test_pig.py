@@ -46,7 +46,7 @@ def test_open_spiel_agrees_at_every_ply(target: int, faces: int, plies: int) -> 
 def test_the_odds_are_those_of_open_spiel() -> None:
     other = pyspiel.load_game("pig").new_initial_state()
     other.apply_action(ROLL)
-    env = envs.make("pig")
+    env = Pig()
     odds = env.odds(env.decide(env.init(), ROLL))
     assert dict(enumerate(odds.tolist())) == pytest.approx(dict(other.chance_outcomes()))
 
@@ -67,12 +67,8 @@ def _unfold(env: Pig, mine: jax.Array, theirs: jax.Array, total: jax.Array) -> A
 
 def first_player_wins(env: Pig) -> float:
     """Iterate the values of all positions (Neller and Presser, 2004) to where they stay."""
-    scores = np.arange(env.target)
-    mine, theirs, total = (
-        x.ravel() for x in np.meshgrid(scores, scores, np.arange(env.target + env.faces), indexing="ij")
-    )
-    kept = mine + total < env.target + env.faces
-    mine, theirs, total = (np.asarray(x[kept], np.int32) for x in (mine, theirs, total))  # type: ignore[assignment]
+    grid = np.indices((env.target, env.target, env.target + env.faces), np.int32)
+    mine, theirs, total = grid[:, grid[0] + grid[2] < env.target + env.faces]
     (odds, happened), masks = jax.device_get(jax.vmap(functools.partial(_unfold, env))(mine, theirs, total))
     index = np.full((env.target, env.target, env.target + env.faces), -1)
     index[mine, theirs, total] = np.arange(len(mine))
