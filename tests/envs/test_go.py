@@ -120,7 +120,7 @@ class Slow:
         (3, SUICIDE, 30),
         (4, {}, 20),
         *(
-            pytest.param(size, suicide | superko, 300, marks=pytest.mark.slow)
+            pytest.param(size, suicide | superko, 60, marks=pytest.mark.slow)
             for size, suicide, superko in itertools.product((2, 3, 4), ({}, SUICIDE), ({}, SITUATIONAL))
         ),
     ],
@@ -407,7 +407,7 @@ def _open_spiel(size: int) -> Any:
 
 @pytest.mark.parametrize(
     ("size", "games"),
-    [(5, 30), (9, 4), *(pytest.param(size, 500, marks=pytest.mark.slow) for size in range(5, 10))],
+    [(5, 30), (9, 4), *(pytest.param(size, 550, marks=pytest.mark.slow) for size in range(5, 10))],
 )
 def test_open_spiel_agrees_at_every_ply(size: int, games: int) -> None:
     """OpenSpiel leaves moves that repeat a board in its legal set, but then ends the game 0:0."""

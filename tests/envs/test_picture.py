@@ -224,7 +224,10 @@ def test_edges_of_hex_tell_who_joins_what() -> None:
     ],
 )
 def test_stones_of_go_lie_where_lines_cross(size: int, stars: list[tuple[int, int]]) -> None:
-    svg = draw(envs.Go(size), [size + 2])
+    env = envs.Go(size)
+    stones = np.zeros((size, size, 2), bool)
+    stones[1, 2, 0] = True
+    svg = ElementTree.fromstring(to_svg(env, env.arrange(stones, 0)))
     (stone,) = (middle(stone) for stone in named(svg, "stone"))
     boxes = [_box(line) for line in named(svg, "line")]
     rows = sorted(box[1] for box in boxes if box[1] == box[3])
