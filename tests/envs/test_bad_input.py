@@ -148,7 +148,7 @@ def test_an_action_that_is_no_integer_is_refused(name: str, action: Any) -> None
 def test_one_is_expected_and_many_are_refused(name: str) -> None:
     env, state, _ = game(name)
     for actions in (np.zeros(1, np.int32), jnp.zeros((2, 1), jnp.int32), [0, 1]):
-        with pytest.raises(TypeError, match=r"`action` has shape \(.*\), expected one action: batch the step"):
+        with pytest.raises(TypeError, match=r"`action` has shape \(.*\), expected one action: batch the call"):
             env.step(state, actions, KEY)
     batch = jax.tree.map(lambda x: jnp.stack([x, x]), state)
     for call in (lambda: env.step(batch, 0, KEY), lambda: env.legal_action_mask(batch)):
