@@ -99,7 +99,7 @@ def _states(exponents: np.ndarray) -> envs.State:
 
 
 @pytest.mark.parametrize(
-    ("games", "plies"), [(48, 256), pytest.param(1800, 256, marks=pytest.mark.slow)]
+    ("games", "plies"), [(48, 192), pytest.param(1800, 256, marks=pytest.mark.slow)]
 )  # 200,000 plies
 def test_pgx_agrees_at_every_ply(games: int, plies: int) -> None:
     theirs, moves = _pgx_games(games, plies)
@@ -126,7 +126,7 @@ def test_pgx_agrees_at_every_ply(games: int, plies: int) -> None:
 
 
 def test_a_move_commutes_with_every_symmetry() -> None:
-    theirs, moves = _pgx_games(48, 256)
+    theirs, moves = _pgx_games(48, 192)
     boards = theirs._board[:-1][::8].reshape(-1, 4, 4)
     moves = moves[::8].reshape(-1)
     decide = jax.jit(jax.vmap(ENV.decide))
@@ -303,6 +303,7 @@ def _no_opinion(params: Any, keys: jax.Array, state: Any) -> tuple[jax.Array, ja
     return jnp.zeros((len(state.to_play), 4)), jnp.zeros(len(state.to_play))
 
 
+@pytest.mark.slow
 def test_a_search_that_samples_its_steps_plays_better_than_chance_and_below_the_optimum() -> None:
     """The tree holds one drawn tile for each move and plans as if it were certain: a biased search, but no bad one."""
     env, games = Twenty48(2, 3), 64

@@ -23,8 +23,6 @@ GAMES = [
     envs.make("connect_four", rows=4, columns=4),
     envs.make("connect_four", rows=12, columns=5, connect=5),
     envs.make("hex", size=3, swap=True),
-    envs.make("2048", rows=2, columns=5),
-    envs.make("sliding_puzzle", rows=2, columns=3, scramble=6),
     TimeLimit(envs.make("connect_four"), 20),
 ]
 IDS = [repr(game) for game in GAMES]
