@@ -14,7 +14,6 @@ from envs.chance import ChanceGame
 from envs.check import breaches, check_env
 from tests.envs import playing
 
-
 BROKEN: list[tuple[str, Any]] = []
 
 
