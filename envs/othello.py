@@ -135,8 +135,12 @@ class Othello(base.BoardGame):
         if not middle.any(axis=-1).all():
             raise ValueError("The four cells in the middle must be taken: every game begins with discs there.")
         mine, theirs = (self._pack(planes[..., player]) for player in (0, 1))
+        return self._arranged(theirs, mine, jnp.int32(1 - to_play))
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def _arranged(self, mine: Words, theirs: Words, mover: jax.Array) -> base.State:
         over = ~self._can_anybody_move(mine, theirs)
-        return self._moved(theirs, mine, jnp.zeros((), jnp.bool_), over, jnp.int32(1 - to_play))
+        return self._moved(mine, theirs, jnp.zeros((), jnp.bool_), over, mover)
 
     def _board(self, mine: Words, theirs: Words, passed: jax.Array) -> jax.Array:
         words = [*mine, *theirs]

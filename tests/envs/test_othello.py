@@ -1,5 +1,6 @@
 """Othello against exact counts, an exact value, a plain flipper, and known faults of other programs."""
 
+import functools
 import itertools
 import textwrap
 from typing import Any
@@ -23,7 +24,7 @@ PERFT = {
 }
 STRICT_FOUR = [4, 12, 44, 128, 424, 1256, 3624, 9112, 20032, 36412, 50268, 55112, 31396]  # without those that ended
 STRICT_TEN = 24_571_056  # of 10 moves on 8 x 8, without the 228 that ended after 9
-POSITIONS = [1, 4, 12, 54, 236, 1288, 7092]  # 8 x 8, with the side to move
+POSITIONS = [1, 4, 12, 54, 236, 1288]  # 8 x 8, with the side to move
 
 WIPE_OUT = "e6 f4 e3 f6 g5 d6 e7 f5 c5"
 
@@ -32,11 +33,22 @@ def moves(text: str, env: Any = ENV) -> list[int]:
     return [envs.parse_move(env, name) for name in text.split()]
 
 
-def sequences(env: Any, plies: int) -> tuple[list[int], list[int]]:
+@functools.cache
+def tree(env: envs.Othello, plies: int) -> list[playing.Layer]:
+    """The positions after 0 to `plies` plies, or to the end of the longest game."""
+    layers = []
+    for layer in playing.layers(env, plies):
+        layers.append(layer)
+        if layer.states.terminated.all():
+            break
+    return layers
+
+
+def sequences(env: envs.Othello, plies: int) -> tuple[list[int], list[int]]:
     """Count the move sequences of 1 to `plies` plies, and the games that ended before each."""
-    tree = list(playing.layers(env, plies - 1))
-    going_on = [int((layer.paths[:, None] * (layer.children >= 0)).sum()) for layer in tree]
-    return going_on, np.cumsum([layer.paths[layer.states.terminated].sum() for layer in tree]).tolist()
+    layers = tree(env, 30 if env.size == 4 else plies - 1)[:plies]
+    going_on = [int((layer.paths[:, None] * (layer.children >= 0)).sum()) for layer in layers]
+    return going_on, np.cumsum([layer.paths[layer.states.terminated].sum() for layer in layers]).tolist()
 
 
 @pytest.mark.parametrize("double_pass", [False, True])
@@ -49,6 +61,10 @@ def test_sequence_counts(size: int, plies: int, double_pass: bool) -> None:
 def test_games_end_when_nobody_can_move() -> None:
     going_on, _ = sequences(FOUR, 13)
     assert going_on == STRICT_FOUR
+
+
+def test_position_counts() -> None:
+    assert [len(layer) for layer in tree(ENV, 5)] == POSITIONS
 
 
 @pytest.mark.slow
@@ -83,13 +99,8 @@ def in_chunks(function: Any, *arrays: Any, size: int = 16384) -> Any:
 
 
 def test_four_by_four_is_won_by_the_second_player_with_eight_discs() -> None:
-    tree = []
-    for layer in playing.layers(FOUR, 30):
-        tree.append(layer)
-        if layer.states.terminated.all():
-            break
     values = np.zeros(0)  # black's lead
-    for layer in reversed(tree):
+    for layer in reversed(tree(FOUR, 30)):
         sign = np.where(layer.states.to_play == 0, 1, -1)
         seen = np.asarray(jax.vmap(FOUR.observe)(layer.states))
         lead = sign * (seen[..., 0] - seen[..., 1]).sum(axis=(1, 2))
@@ -102,7 +113,7 @@ def test_four_by_four_is_won_by_the_second_player_with_eight_discs() -> None:
 
 def test_the_start_has_four_moves_and_no_pass_c152() -> None:
     assert [*envs.legal_moves(ENV, ENV.init())] == ["d3", "c4", "f5", "e6"]
-    after = ENV.step(ENV.init(), 64)
+    after = playing.play(ENV, [64])
     assert after.terminated and after.rewards.tolist() == [-1, 1]
 
 
