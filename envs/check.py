@@ -453,9 +453,9 @@ def _alike(some: Any, others: Any) -> Any:
 
     def same(old: Any, new: Any) -> Any:
         close = np.isclose(np.asarray(old, np.float64), np.asarray(new, np.float64), rtol=1e-5, atol=1e-6)
-        return close.reshape(*close.shape[:2], -1).all(axis=2)
+        return np.asarray(close.reshape(*close.shape[:2], -1).all(axis=2))
 
-    return np.asarray(np.all(jax.tree.leaves(jax.tree.map(same, some, others)), axis=0))
+    return np.all(jax.tree.leaves(jax.tree.map(same, some, others)), axis=0)
 
 
 def _depends_on_key(games: _Games) -> bool:
