@@ -286,7 +286,7 @@ def test_a_full_board_without_pairs_is_the_end() -> None:
     [
         ({"rows": 1}, "`rows` is 1, expected an integer from 2 to 6"),
         ({"columns": 7}, "`columns` is 7, expected an integer from 2 to 6"),
-        ({"rows": 4.0}, "`rows` is 4.0, expected an integer"),
+        ({"rows": 4.0}, "`rows` is 4.0, expected int, as its default 4 is"),
         ({"rows": 6, "columns": 6}, "`rows` x `columns` is 36 cells, expected at most 30"),
     ],
 )

@@ -41,6 +41,7 @@ SITUATIONAL = {"superko": "situational"}
     ],
     ids=repr,
 )
+@pytest.mark.slow  # the default's is in test_base.py
 def test_contract(env: envs.Go) -> None:
     envs.check_env(env, num_games=16)
 

@@ -133,6 +133,7 @@ def test_games_of_the_same_objects_are_equal() -> None:
     assert one != envs.from_gymnax(walk) and one != envs.from_gymnax(Walk(), arrays)
 
 
+@pytest.mark.slow
 def test_a_search_walks_to_the_goal() -> None:
     env = envs.from_gymnax(Walk1())
     evaluator = jaxmcts.network_evaluator(env, lambda params, seen: (jnp.zeros((8, 2)), jnp.zeros(8)))

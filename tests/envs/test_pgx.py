@@ -155,7 +155,7 @@ def test_pictures_are_of_games_with_stones(monkeypatch: pytest.MonkeyPatch) -> N
     assert envs.to_text(env, state) == ". . .\n. X .\n. . .\nO to play"
     # One of 2048, or of chess, would show something that means nothing.
     monkeypatch.setattr("envs.pgx._WITH_STONES", ())
-    with pytest.raises(ValueError, match=r"'pgx:tic_tac_toe' is seen as \(3, 3, 2\), expected .* stones"):
+    with pytest.raises(ValueError, match=r"'pgx:tic_tac_toe' is seen as \(3, 3, 2\) by 2 players, expected .* stones"):
         envs.to_svg(env, state)
     assert not from_pgx("2048").has_stones
 
@@ -175,6 +175,7 @@ class _ByStones:
         return out[:, :7], out[:, 7]
 
 
+@pytest.mark.slow
 def test_a_search_of_connect_four_is_the_same_in_ours_and_in_theirs() -> None:
     outputs = []
     for env, flipped in ((envs.make("connect_four"), False), (envs.make("pgx:connect_four"), True)):

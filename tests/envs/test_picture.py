@@ -220,7 +220,7 @@ def test_edges_of_hex_tell_who_joins_what() -> None:
         (5, []),
         (8, [(2, 2), (2, 5), (5, 2), (5, 5)]),
         (9, [(2, 2), (2, 6), (4, 4), (6, 2), (6, 6)]),
-        (19, list(itertools.product((3, 9, 15), repeat=2))),
+        pytest.param(19, list(itertools.product((3, 9, 15), repeat=2)), marks=pytest.mark.slow),
     ],
 )
 def test_stones_of_go_lie_where_lines_cross(size: int, stars: list[tuple[int, int]]) -> None:

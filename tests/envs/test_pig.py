@@ -151,7 +151,7 @@ def test_the_score_is_one_line() -> None:
     assert envs.to_text(envs.TimeLimit(env, 3), envs.TimeLimit(env, 3).init()) == "X 0, O 0, turn 0\nX to play"
     with pytest.raises(ValueError, match=r"'pig' is seen as \(3,\): it has no board to read"):
         envs.from_text(env, "X 0, O 0, turn 5")
-    with pytest.raises(ValueError, match=r"'pig' is seen as \(3,\), expected \(rows, columns, planes\)"):
+    with pytest.raises(ValueError, match=r"'pig' is seen as \(3,\) by 2 players, expected \(rows, columns, planes\)"):
         envs.to_svg(env, state)
 
 

@@ -134,7 +134,7 @@ def _uniform(params: Any, keys: jax.Array, state: Any) -> tuple[jax.Array, jax.A
     return jnp.zeros((len(state.to_play), 4)), jnp.zeros(len(state.to_play))
 
 
-@pytest.mark.parametrize("name", ["gumbel", "alphazero"])
+@pytest.mark.parametrize("name", ["gumbel", pytest.param("alphazero", marks=pytest.mark.slow)])
 def test_a_search_solves_every_position_near_the_goal_in_the_fewest_moves(name: str) -> None:
     env = SlidingPuzzle(2, 3)
     model = jaxmcts.model_from_env(env, _uniform, gamma=0.9)
