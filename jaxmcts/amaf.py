@@ -9,7 +9,7 @@ gains are each other's losses. The moves of a simulation are those inside the tr
 leaves by a network; moves of random rollouts are not seen.
 
     tree = jaxmcts.search(..., select=Partial(amaf.rave), root_select=Partial(amaf.rave),
-                          backup=amaf.amaf_backup, rule_state=amaf.no_amaf(B, capacity, A))
+                          backup=amaf.amaf_backup, rule_state=amaf.no_amaf(B, capacity, A, players=1))
 """
 
 import dataclasses
@@ -17,11 +17,13 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 
 from jaxmcts.backup import Added, Relay, Update, mean_backup
 from jaxmcts.model import Number, PyTree
 from jaxmcts.qvalue import Fpu, complete, fpu_zero
 from jaxmcts.rules.pick import best
+from jaxmcts.simulation import Live
 from jaxmcts.tree import ROOT, Edge, Node, Tree, read, read_node, read_scalars
 
 
@@ -30,22 +32,27 @@ from jaxmcts.tree import ROOT, Edge, Node, Tree, read, read_node, read_scalars
 class Amaf:
     """Statistics of nodes: of the moves of the player to move there, and of the other's. One array, for one write."""
 
-    packed: jax.Array  # [..., 2, 2, A] floats: by player, the one to move first; then visits and summed returns
+    packed: jax.Array  # [..., P, 2, A] floats: by player, the one to move first; then visits and summed returns
 
     @property
     def visits(self) -> jax.Array:
-        """Simulations through the node in which that player played the action, `[..., 2, A]`."""
+        """Simulations through the node in which that player played the action, `[..., P, A]`."""
         return self.packed[..., 0, :]
 
     @property
     def sums(self) -> jax.Array:
-        """Their returns at the node, in that player's view, `[..., 2, A]`."""
+        """Their returns at the node, in that player's view, `[..., P, A]`."""
         return self.packed[..., 1, :]
 
 
-def no_amaf(batch_size: int, capacity: int, num_actions: int) -> Amaf:
-    """Return the `rule_state` of trees without simulations, `[B, capacity, ...]`."""
-    return Amaf(packed=jnp.zeros((batch_size, capacity, 2, 2, num_actions), jnp.result_type(float)))
+def no_amaf(batch_size: int, capacity: int, num_actions: int, *, players: int = 2) -> Amaf:
+    """Return the `rule_state` of trees without simulations, `[B, capacity, ...]`.
+
+    With `players` 1 only the moves of the player to move at a node count there: enough for `rave`, and half the work.
+    """
+    if players not in (1, 2):
+        raise ValueError(f"`players` is {players!r}, expected 1 or 2.")
+    return Amaf(packed=jnp.zeros((batch_size, capacity, players, 2, num_actions), jnp.result_type(float)))
 
 
 Line = tuple[jax.Array, jax.Array]  # the return, and 1 where a player played an action to get it, 0 elsewhere: [2, A]
@@ -63,8 +70,8 @@ def _credit(parent: Node, edge: Edge, child: Node, below: Line) -> tuple[Update,
     played = jnp.where(here, 1, played)
     one = jnp.ones_like(returns)
     gains = jnp.stack([one, returns, one, -returns]).reshape(2, 2, 1)
-    _kept(parent.rule_state)
-    more = jax.tree.map(Added, Amaf(packed=gains * played[:, None]))
+    players = len(_kept(parent.rule_state).packed)
+    more = jax.tree.map(Added, Amaf(packed=(gains * played[:, None])[:players]))
     return dataclasses.replace(update, rule_state=more), (returns, played)
 
 
@@ -112,29 +119,45 @@ def rave(node: Node, *, beta: Beta = beta_by_hand, c: Number = 0.0, fpu: Fpu = f
     return best(node, q + c * jnp.sqrt(log_visits / jnp.maximum(node.visits, 1)))
 
 
-def grave(
+def grave(*, least_visits: Number = 100, bias: Number = 1e-5, fpu: Fpu = fpu_zero) -> Live:
+    """Select the highest Q' by the statistics of the nearest node on the way up with more than `least_visits`.
+
+    The root's if none has (Cazenave 2015); the defaults are Ludii's. `least_visits` 0 is RAVE.
+    """
+    return Live(Partial(_grave, least_visits=least_visits, bias=bias, fpu=fpu), start=_root_counts)
+
+
+Reference = tuple[jax.Array, jax.Array]  # the node whose statistics count, and which of its players is to move
+
+
+def _root_counts(tree: Tree) -> Reference:
+    del tree
+    return jnp.int32(ROOT), jnp.int32(0)
+
+
+def _grave(
     key: jax.Array,
     tree: Tree,
     index: jax.Array,
+    above: Reference,
     *,
-    least_visits: Number = 100,
-    bias: Number = 1e-5,
-    fpu: Fpu = fpu_zero,
-) -> jax.Array:
-    """Select the highest Q' by the statistics of the nearest node on the way up with more than `least_visits`.
-
-    The root's if none has (Cazenave 2015); the defaults are Ludii's. `least_visits` 0 is RAVE. It looks at its
-    ancestors, so it is `Live(grave)` and costs depth squared.
-    """
+    least_visits: Number,
+    bias: Number,
+    fpu: Fpu,
+) -> tuple[jax.Array, Reference]:
     del key
-    node, row = read_node(tree, index), _reference(tree, index, least_visits)
+    scalars = read_scalars(tree, index)
+    node = read_node(tree, index, scalars=scalars)
     kept = _kept(tree.rule_state)
-    visits, sums = read(kept.packed, *row)
-
-    def beta(node: Node, amaf_visits: jax.Array) -> jax.Array:
-        return beta_by_bias(node, amaf_visits, bias=bias)
-
-    return best(node, mixed_q(node, visits, sums, beta=beta, fpu=fpu))
+    if kept.packed.shape[-3] != 2:
+        raise ValueError("`rule_state` counts the moves of one player, expected both: `no_amaf` with `players=2`.")
+    counts = (index == ROOT) | (scalars.total_visits > least_visits)
+    slot, player = above
+    player = jnp.where(scalars.discount < 0, 1 - player, player)
+    reference = jnp.where(counts, index, slot), jnp.where(counts, 0, player)
+    visits, sums = read(kept.packed, *reference)
+    q = mixed_q(node, visits, sums, beta=Partial(beta_by_bias, bias=bias), fpu=fpu)
+    return best(node, q), reference
 
 
 def _kept(rule_state: PyTree) -> Amaf:
@@ -144,18 +167,3 @@ def _kept(rule_state: PyTree) -> Amaf:
             "`rule_state=no_amaf(B, capacity, A)`."
         )
     return rule_state
-
-
-def _reference(tree: Tree, index: jax.Array, least_visits: Number) -> tuple[jax.Array, jax.Array]:
-    """Return the node whose statistics count at node `index`, and which of its two rows is that of its mover."""
-
-    def is_young(place: tuple[jax.Array, jax.Array]) -> jax.Array:
-        slot, _ = place
-        return (slot != ROOT) & (read_scalars(tree, slot).total_visits <= least_visits)
-
-    def climb(place: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        slot, row = place
-        scalars = read_scalars(tree, slot)
-        return scalars.parent, jnp.where(scalars.discount < 0, 1 - row, row)
-
-    return jax.lax.while_loop(is_young, climb, (index, index * 0))

@@ -30,18 +30,18 @@ class Update:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class AtEdge:
-    """The new entry `[...]` of this edge in an array `[A, ...]` of `rule_state`; the others stay. A short write."""
-
-    entry: jax.Array
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
 class Added:
     """What to add to an array of `rule_state`, of its shape and dtype. A write without a read."""
 
     amount: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class AtEdge:
+    """The new entry `[...]` of this edge in an array `[A, ...]` of `rule_state`, or what is `Added` to the old one."""
+
+    entry: jax.Array | Added
 
 
 @jax.tree_util.register_dataclass
@@ -174,7 +174,7 @@ def variance_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> 
     """
     update, returns = mean_backup(parent, edge, child, value)
     spread = (returns - edge.q) * (returns - update.q)  # 0 at the first visit, where q is the return
-    return dataclasses.replace(update, rule_state=AtEdge(parent.rule_state[edge.action] + spread)), returns
+    return dataclasses.replace(update, rule_state=AtEdge(Added(spread))), returns
 
 
 def bounds_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
@@ -233,7 +233,8 @@ def _whole(rule_state: PyTree, parent: Node) -> PyTree:
 
     def whole(leaf: Any) -> Any:
         if isinstance(leaf, AtEdge):
-            return jnp.broadcast_to(leaf.entry, (*parent.q.shape, *leaf.entry.shape))
+            entry = whole(leaf.entry)
+            return jnp.broadcast_to(entry, (*parent.q.shape, *entry.shape))
         return leaf.amount if isinstance(leaf, Added) else leaf
 
     return jax.tree.map(whole, rule_state, is_leaf=lambda leaf: isinstance(leaf, AtEdge | Added))

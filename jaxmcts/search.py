@@ -160,7 +160,9 @@ def _compiled(
 
 
 def _as_rule(rule: Rule) -> Partial | Live:
-    return Live(as_partial(rule.fn)) if isinstance(rule, Live) else as_partial(rule)
+    if isinstance(rule, Live):
+        return Live(as_partial(rule.fn), start=rule.start and as_partial(rule.start))
+    return as_partial(rule)
 
 
 def _as_relay(backup: Backup) -> Relay:

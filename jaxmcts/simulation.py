@@ -52,9 +52,14 @@ class Live:
 
     For rules that need a key, statistics of the whole tree or of their ancestors. `tree` has no batch axis and
     `index` is a slot; `jaxmcts.read_node(tree, index)` reads its record.
+
+    With a `start`, something is handed down the path: `fn(key, tree, index, message) -> (action, message)`, where
+    `start(tree) -> message` makes the first one, a pytree of arrays. If `root_select` is live and has a `start` too, it
+    takes part, else the message of `select` begins below the root.
     """
 
-    fn: Callable[[jax.Array, Tree, jax.Array], jax.Array]
+    fn: Callable[..., Any]
+    start: Callable[[Tree], PyTree] | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -139,22 +144,26 @@ def _simulate(line: _Line, rules: Rules, keys: jax.Array, max_depth: int) -> _St
     """Descend from the root by the rules' choices until an edge that leads nowhere yet."""
     tree, bases = line.tree, line.bases
 
-    def choose(rule: Partial | Live, depth: jax.Array, places: jax.Array) -> jax.Array:
+    def choose(rule: Partial | Live, depth: jax.Array, places: jax.Array, message: PyTree) -> tuple[jax.Array, PyTree]:
         if isinstance(rule, Live):
-            return _live_choices(line, rule, fold_in(keys, depth), places)
-        return _choices(line, rule, places)
+            return _live_choices(line, rule, fold_in(keys, depth), places, message)
+        return _choices(line, rule, places), message
 
-    def descend(carry: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        depth, place, choice = carry
+    def descend(
+        carry: tuple[jax.Array, jax.Array, jax.Array, PyTree],
+    ) -> tuple[jax.Array, jax.Array, jax.Array, PyTree]:
+        depth, place, choice, message = carry
         going = choice > NO_CHILD
         depth, place = depth + 1, jnp.where(going, bases + choice, place)
-        live = isinstance(rules.select, Live)
-        following = choose(rules.select, depth, place) if live else read(tree.choice, place)
-        return depth, place, jnp.where(going, following, choice)
+        if isinstance(rules.select, Live):
+            following, message = choose(rules.select, depth, place, message)
+        else:
+            following = read(tree.choice, place)
+        return depth, place, jnp.where(going, following, choice), message
 
-    root_choice = choose(rules.root_select, jnp.int32(0), bases)
-    start = (jnp.int32(0), bases, jnp.where(line.full, FINISHED_CHOICE, root_choice))
-    _, place, choice = jax.lax.while_loop(
+    root_choice, message = choose(rules.root_select, jnp.int32(0), bases, _first_message(line, rules))
+    start = (jnp.int32(0), bases, jnp.where(line.full, FINISHED_CHOICE, root_choice), message)
+    _, place, choice, _ = jax.lax.while_loop(
         lambda carry: (carry[0] < max_depth) & jnp.any(carry[2] > NO_CHILD), descend, start
     )
     node = read_scalars(tree, place)
@@ -174,15 +183,38 @@ def _choices(line: _Line, select: Partial, places: jax.Array) -> jax.Array:
     return jax.vmap(choice)(places)
 
 
-def _live_choices(line: _Line, rule: Live, keys: jax.Array, places: jax.Array) -> jax.Array:
-    """Evaluate a live rule at one node a row, `places [B]`, and encode what it chose as in `Tree.choice`."""
+def _first_message(line: _Line, rules: Rules) -> PyTree:
+    """Make what live rules hand down, `[B, ...]`; nothing if none of them does."""
+    starts = [rule.start for rule in (rules.select, rules.root_select) if isinstance(rule, Live) and rule.start]
+    if not starts:
+        return ()
+
+    def start(row: jax.Array, tree: Tree) -> PyTree:
+        return checks.arrays(for_row(starts[0], row)(tree), "start")
+
+    trees = in_rows(line.tree, line.rows.shape[0], line.capacity)
+    return vary_alike(jax.vmap(start)(line.rows, trees), line.tree.packed)
+
+
+def _live_choices(
+    line: _Line, rule: Live, keys: jax.Array, places: jax.Array, message: PyTree
+) -> tuple[jax.Array, PyTree]:
+    """Evaluate a live rule at one node a row, `places [B]`; encodes what it chose as in `Tree.choice`."""
     trees = in_rows(line.tree, keys.shape[0], line.capacity)
 
-    def action(row: jax.Array, key: jax.Array, tree: Tree, slot: jax.Array) -> jax.Array:
-        return checks.action(for_row(rule.fn, row)(key, tree, slot), tree.num_actions)
+    def choice(
+        row: jax.Array, key: jax.Array, tree: Tree, slot: jax.Array, message: PyTree
+    ) -> tuple[jax.Array, PyTree]:
+        fn = for_row(rule.fn, row)
+        if rule.start is None:
+            return checks.action(fn(key, tree, slot), tree.num_actions), message
+        action, passed = checks.pair(fn(key, tree, slot, message), "a live rule", "action, message")
+        passed = checks.arrays(passed, "message to hand down")
+        checks.same_form("message to hand down", passed, message, holder="`start` gave")
+        return checks.action(action, tree.num_actions), passed
 
-    actions = jax.vmap(action)(line.rows, keys, trees, places - line.bases)
-    return _encode(actions, read(line.tree.child, places, actions), read(line.tree.choice, places))
+    actions, message = jax.vmap(choice)(line.rows, keys, trees, places - line.bases, message)
+    return _encode(actions, read(line.tree.child, places, actions), read(line.tree.choice, places)), message
 
 
 def _encode(action: jax.Array, child: jax.Array, old_choice: jax.Array) -> jax.Array:
@@ -281,14 +313,15 @@ def _back_up(line: _Line, path: jax.Array, leaf: jax.Array, backup: Relay) -> tu
         target = jnp.where(active & is_finite, parent, line.end)
 
         def put(array: jax.Array, new: jax.Array | AtEdge | Added) -> jax.Array:
+            place: Any = target
             if isinstance(new, AtEdge):
-                return _put((target, below.action), array, new.entry)
+                place, new = (target, below.action), new.entry
             if isinstance(new, Added):
-                return array.at[target].add(new.amount, mode="drop", unique_indices=True)
-            return _put(target, array, new)
+                return array.at[place].add(new.amount, mode="drop", unique_indices=True)
+            return _put(place, array, new)
 
         written = {
-            "visits": tree.visits.at[target, below.action].add(1, mode="drop", unique_indices=True),
+            "visits": put(tree.visits, AtEdge(Added(jnp.int32(1)))),
             "q": put(tree.q, AtEdge(update.q)),
             "packed": put(tree.packed, above.packed),
             "rule_state": jax.tree.map(put, tree.rule_state, update.rule_state),

@@ -55,9 +55,10 @@ def one(edge: Any) -> jax.Array:
     [
         lambda parent, edge: parent.rule_state + one(edge),
         lambda parent, edge: AtEdge(parent.rule_state[edge.action] + 1),
+        lambda parent, edge: AtEdge(Added(jnp.int32(1))),
         lambda parent, edge: Added(one(edge)),
     ],
-    ids=["whole", "AtEdge", "Added"],
+    ids=["whole", "AtEdge", "AtEdge of Added", "Added"],
 )
 def test_a_row_its_entry_or_what_is_added_to_it_is_written(write):
     tree = search(counting(write), per_edge())

@@ -66,6 +66,9 @@ def bounds(batch_size: int, capacity: int, num_actions: int) -> jax.Array:
     return backup.no_bounds(batch_size, capacity)
 
 
+own_amaf = functools.partial(amaf.no_amaf, players=1)
+
+
 def as_large_as_the_value(node: jaxmcts.Node) -> jax.Array:
     return uncertainty.weight_of_error(jnp.abs(node.raw_value))
 
@@ -131,13 +134,13 @@ CASES: dict[str, Case] = {
         select=Partial(amaf.rave, beta=Partial(amaf.beta_by_hand, k=20.0)),
         oracle=plain.by(plain.rave(plain.beta_by_hand)),
         backup=amaf.amaf_backup,
-        rule_state=amaf.no_amaf,
+        rule_state=own_amaf,
     ),
     "rave by edge, with a bonus": Case(
         select=Partial(amaf.rave, beta=Partial(amaf.beta_by_edge, k=20.0), c=0.3),
         oracle=plain.by(plain.rave(plain.beta_by_edge, c=0.3)),
         backup=amaf.amaf_backup,
-        rule_state=amaf.no_amaf,
+        rule_state=own_amaf,
     ),
     "rave by bias": Case(
         select=Partial(amaf.rave, beta=Partial(amaf.beta_by_bias, bias=0.1)),
@@ -146,7 +149,7 @@ CASES: dict[str, Case] = {
         rule_state=amaf.no_amaf,
     ),
     "grave": Case(
-        select=jaxmcts.Live(Partial(amaf.grave, least_visits=4, bias=0.1)),
+        select=amaf.grave(least_visits=4, bias=0.1),
         oracle=plain.by(plain.grave(4, 0.1)),
         backup=amaf.amaf_backup,
         rule_state=amaf.no_amaf,
