@@ -191,7 +191,16 @@ class Othello(base.BoardGame):
     def _turned(self, mine: Words, theirs: Words, disc: Words) -> Words:
         """The discs that a new one encloses: they follow on it in one direction and on an own one in the opposite."""
         back = self._runs(mine, theirs)
-        return _union([_map(operator.and_, run, back[-step]) for step, run in self._runs(disc, theirs).items()])
+        lines = [_map(operator.and_, run, back[-step]) for step, run in self._runs(disc, theirs).items()]
+        return _map(self._once, _union(lines))
+
+    def _once(self, word: jax.Array) -> jax.Array:
+        # `base.once` for a word: each row is looked up in a table that has it in its own place.
+        table, last = np.arange(2**self.size, dtype=np.uint32), np.uint32(2**self.size - 1)
+        starts = range(0, self._half, self.size)
+        rows = [((word >> start) & last).astype(jnp.int32) for start in starts]
+        rows = [jnp.asarray(table).at[row].get(mode="promise_in_bounds") for row in rows]
+        return functools.reduce(operator.or_, (row << start for row, start in zip(rows, starts)))
 
     def _runs(self, seeds: Words, theirs: Words) -> dict[int, Words]:
         """For each of the eight steps: the discs of `theirs` that follow on a seed without a gap."""

@@ -108,3 +108,13 @@ def _step_all(env: Any, states: Any) -> tuple[jax.Array, Any]:
     every = jnp.arange(env.num_actions, dtype=jnp.int32)
     one = jax.vmap(env.step, in_axes=(None, 0))
     return jax.vmap(env.legal_action_mask)(states), jax.vmap(one, in_axes=(0, None))(states, every)
+
+
+def in_chunks(function: Any, *arrays: Any, size: int = CHUNK) -> Any:
+    """Call a batched function on rows of any number, with one program."""
+    count = len(jax.tree.leaves(arrays)[0])
+    pieces = []
+    for begin in range(0, count, size):
+        chunk = jax.tree.map(lambda x: np.resize(x[begin : begin + size], (size, *x.shape[1:])), arrays)  # noqa: B023
+        pieces.append(jax.device_get(function(*chunk)))
+    return jax.tree.map(lambda *x: np.concatenate(x)[:count], *pieces)

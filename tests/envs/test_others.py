@@ -33,9 +33,9 @@ CASES = [
     ("mnk", {"rows": 9, "columns": 5, "connect": 4}, "mnk(m=5,n=9,k=4)", 45),
 ]
 MANY: list[tuple[str, dict[str, Any], str, int, int]] = [
-    ("othello", {}, "othello", 70, 3400),
+    ("othello", {}, "othello", 70, 3400),  # 200,000 plies each
     ("mnk", {}, "mnk", 225, 1600),
-]  # 200,000 plies each
+]
 GAMES = 60
 
 

@@ -13,11 +13,11 @@ from tests.envs import playing
 
 def hashes(env: Any, states: Any) -> np.ndarray:
     """Hash a batch of states: [N] uint64."""
-    low, high = np.asarray(jax.vmap(env.hash)(states)).astype(np.uint64).T
+    low, high = playing.in_chunks(jax.jit(jax.vmap(env.hash)), states).astype(np.uint64).T
     return low | high << np.uint64(32)
 
 
-@pytest.mark.parametrize(("env", "plies"), [(envs.TicTacToe(), 9), (envs.ConnectFour(), 5), (envs.Othello(4), 7)])
+@pytest.mark.parametrize(("env", "plies"), [(envs.TicTacToe(), 9), (envs.ConnectFour(), 5), (envs.Othello(4), 6)])
 def test_all_positions_differ(env: envs.BoardGame, plies: int) -> None:
     layers = list(playing.layers(env, plies))
     found = np.concatenate([hashes(env, layer.states) for layer in layers])
@@ -28,11 +28,11 @@ def test_all_positions_differ(env: envs.BoardGame, plies: int) -> None:
 
 @pytest.mark.parametrize(
     "env",
-    [envs.Hex(5, swap=True), envs.Hex(12), envs.Othello(), envs.Othello(double_pass=True), envs.MNK(5, 5, 4, 3)],
+    [envs.Hex(5, swap=True), envs.Hex(12), envs.Othello(4), envs.MNK(5, 5, 4, 3)],
     ids=repr,
 )
 def test_hashes_differ_where_positions_do(env: envs.BoardGame) -> None:
-    states, _, _ = playing.random_moves(env, 40, 30, seed=0)
+    states, _, _ = playing.random_moves(env, 60, 18, seed=0)
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), states)
     positions = np.concatenate([flat.board.astype(np.int64), flat.to_play[:, None]], axis=1)
     _, same = np.unique(positions, axis=0, return_inverse=True)
