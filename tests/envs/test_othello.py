@@ -133,9 +133,8 @@ def test_a_game_is_over_when_neither_side_can_move_c149(env: envs.Othello) -> No
 def test_passing_is_legal_when_nothing_else_is_and_changes_sides_alone(env: envs.Othello) -> None:
     states, masks, chosen = playing.random_moves(env, 60, 18, seed=5)
     assert states.terminated[-1].all()
-    live = np.asarray(~states.terminated)
-    can_place: np.ndarray = np.asarray(masks[..., :-1].any(axis=-1))
-    np.testing.assert_array_equal(masks[..., -1][live], ~can_place[live])
+    live = ~states.terminated
+    np.testing.assert_array_equal(masks[live][:, -1], ~masks[live][:, :-1].any(axis=1))
     passes = live[:-1] & (chosen == env.num_cells)
     assert passes.sum() > 5
     for ply, row in np.argwhere(passes):
