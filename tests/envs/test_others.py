@@ -34,7 +34,7 @@ CASES = [
 ]
 MANY: list[tuple[str, dict[str, Any], str, int, int]] = [
     ("othello", {}, "othello", 70, 3400),  # 200,000 plies each
-    ("mnk", {}, "mnk", 225, 1600),
+    ("mnk", {}, "mnk", 225, 1850),
 ]
 GAMES = 60
 
