@@ -92,7 +92,7 @@ class BoardGame(abc.ABC):
 
     def hash(self, state: State, /) -> jax.Array:
         """Hash the position, board and player to move alone: [2] uint32, the same however it came about."""
-        return zobrist.hash_integers(state.board, state.to_play.astype(jnp.uint8))
+        return zobrist.hash_arrays(*jax.tree.leaves(state.board), state.to_play.astype(jnp.uint8))
 
     @abc.abstractmethod
     def _start(self, key: jax.Array | None) -> State: ...
@@ -152,6 +152,22 @@ class BoardGame(abc.ABC):
         """Mark the allowed actions: [A] bool, all False once the game is finished."""
         _check_single(state)
         return self._legal(state) & ~is_finished(state)
+
+
+def check_integer(option: str, value: Any, least: int, most: int) -> None:
+    """Demand an integer from `least` to `most` of an option; raise `ValueError` otherwise, also for a bool."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"`{option}` is {value!r}, expected an integer from {least} to {most}.")
+
+
+def need_key(env: Any, function: str, key: jax.Array | None) -> jax.Array:
+    """Return `key`. Raises `TypeError` if there is none: `function` of `env` draws by it."""
+    if key is None:
+        raise TypeError(
+            f"`{function}` of {env.name!r} came without a `key`, expected one such as `jax.random.key(0)`: "
+            "chance has a part in it."
+        )
+    return key
 
 
 class Steppable(Protocol[S]):

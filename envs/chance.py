@@ -26,7 +26,6 @@ without a key, as `step` always does.
 """
 
 import abc
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -85,16 +84,6 @@ class ChanceGame(base.BoardGame):
 
         Illegal actions and finished games are as of `BoardGame.step`. Raises `TypeError` without a key.
         """
-        key = need_key(self, "step", key)
+        key = base.need_key(self, "step", key)
         afterstate = self.decide(state, action)
         return self.happen(afterstate, self._draw(afterstate, key))
-
-
-def need_key(env: Any, function: str, key: jax.Array | None) -> jax.Array:
-    """Return `key`. Raises `TypeError` if there is none: `function` of `env` draws by it."""
-    if key is None:
-        raise TypeError(
-            f"`{function}` of {env.name!r} came without a `key`, expected one such as `jax.random.key(0)`: "
-            "chance has a part in it."
-        )
-    return key

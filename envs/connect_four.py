@@ -40,9 +40,7 @@ class ConnectFour(base.BoardGame):
 
     def __post_init__(self) -> None:
         for option, most in (("rows", 31), ("columns", 64), ("connect", 64)):
-            value = getattr(self, option)
-            if not isinstance(value, int) or not 1 <= value <= most:
-                raise ValueError(f"`{option}` is {value!r}, expected an integer from 1 to {most}.")
+            base.check_integer(option, getattr(self, option), 1, most)
 
     @property
     def num_actions(self) -> int:

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 import operator
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -66,10 +66,10 @@ class Go(base.BoardGame):
     on_points: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_integer("size", self.size, 1, 19)
-        _check_integer("history", self.history, 1, 64)
+        base.check_integer("size", self.size, 1, 19)
+        base.check_integer("history", self.history, 1, 64)
         if self.max_plies is not None:
-            _check_integer("max_plies", self.max_plies, 1, 100_000)
+            base.check_integer("max_plies", self.max_plies, 1, 100_000)
         number = isinstance(self.komi, int | float) and not isinstance(self.komi, bool) and math.isfinite(self.komi)
         if not number or self.komi % 0.5 != 0:
             raise ValueError(f"`komi` is {self.komi!r}, expected a finite multiple of 0.5.")
@@ -275,8 +275,3 @@ def _by_turn(player: jax.Array, black: Words, white: Words) -> tuple[Words, Word
     # Black's and White's in the order of the player to move and the other, or back.
     first = each(lambda b, w: jnp.where(player == 0, b, w), black, white)
     return first, each(lambda b, w: jnp.where(player == 0, w, b), black, white)
-
-
-def _check_integer(option: str, value: Any, least: int, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"`{option}` is {value!r}, expected an integer from {least} to {most}.")

@@ -103,7 +103,7 @@ class GymnaxGame(base.BoardGame):
         return state.observation.astype(jnp.float32)
 
     def _start(self, key: jax.Array | None) -> Any:
-        observation, inner = self.env.reset(self._key(key), self.settings)
+        observation, inner = self.env.reset(base.need_key(self, "init", key), self.settings)
         return GymnaxState(
             inner=base.strongly_typed(inner),
             observation=base.strongly_typed(observation),
@@ -118,7 +118,9 @@ class GymnaxGame(base.BoardGame):
 
     def _play(self, state: Any, action: jax.Array, key: jax.Array | None) -> Any:
         step = getattr(self.env, "step_env", None) or self.env.step
-        observation, inner, reward, *flags, _ = step(self._key(key), state.inner, action, self.settings)
+        observation, inner, reward, *flags, _ = step(
+            base.need_key(self, "step", key), state.inner, action, self.settings
+        )
         if len(flags) not in (1, 2):
             raise ValueError(f"The step of {self.name!r} returns {len(flags) + 4} values, expected 5 or 6.")
         if len(flags) == 1 and hasattr(self.env, "is_truncated"):
@@ -133,8 +135,3 @@ class GymnaxGame(base.BoardGame):
             rewards=jnp.reshape(reward, 1),
         )
         return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
-
-    def _key(self, key: jax.Array | None) -> jax.Array:
-        if key is None:
-            raise ValueError(f"`key` is missing: {self.name!r} draws its starts and steps, so pass one.")
-        return key

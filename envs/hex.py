@@ -51,8 +51,7 @@ class Hex(base.BoardGame):
     slanted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.size, int) or not 2 <= self.size <= 19:
-            raise ValueError(f"`size` is {self.size!r}, expected an integer from 2 to 19.")
+        base.check_integer("size", self.size, 2, 19)
         if not isinstance(self.swap, bool):
             raise ValueError(f"`swap` is {self.swap!r}, expected True or False.")
 

@@ -37,9 +37,7 @@ class MNK(base.BoardGame):
 
     def __post_init__(self) -> None:
         for option, least, most in (("rows", 1, 19), ("columns", 1, 19), ("connect", 1, 19), ("players", 2, 3)):
-            value = getattr(self, option)
-            if not isinstance(value, int) or not least <= value <= most:
-                raise ValueError(f"`{option}` is {value!r}, expected an integer from {least} to {most}.")
+            base.check_integer(option, getattr(self, option), least, most)
 
     @property
     def num_players(self) -> int:

@@ -48,7 +48,7 @@ class Othello(base.BoardGame):
     turns_by_count: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.size, int) or self.size not in (4, 6, 8):
+        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size not in (4, 6, 8):
             raise ValueError(f"`size` is {self.size!r}, expected 4, 6 or 8.")
         if not isinstance(self.double_pass, bool):
             raise ValueError(f"`double_pass` is {self.double_pass!r}, expected True or False.")

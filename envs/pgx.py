@@ -118,9 +118,7 @@ class PgxGame(base.BoardGame):
         return self.env.observe(self._theirs(state)).astype(jnp.float32)
 
     def _start(self, key: jax.Array | None) -> Any:
-        if key is None:
-            raise ValueError(f"`key` is missing: {self.name!r} draws its start; pass one such as `jax.random.key(0)`.")
-        state = self.env.init(key)
+        state = self.env.init(base.need_key(self, "init", key))
         return self._ours(state, state.current_player)
 
     def _legal(self, state: Any) -> jax.Array:
@@ -129,9 +127,8 @@ class PgxGame(base.BoardGame):
     def _play(self, state: Any, action: jax.Array, key: jax.Array | None) -> Any:
         try:
             after = self.env.step(self._theirs(state), action, key)
-        except AssertionError as error:
-            if key is None:
-                raise ValueError(f"`key` is missing: {self.name!r} is a game of chance; pass one.") from error
+        except AssertionError:
+            base.need_key(self, "step", key)  # what pgx demands of games of chance
             raise
         return self._ours(after, state.first)
 

@@ -31,15 +31,14 @@ class Pig(ChanceGame):
 
     name: ClassVar[str] = "pig"
     num_players: ClassVar[int] = 2
+    has_stones: ClassVar[bool] = False
     num_actions: ClassVar[int] = 2
     observation_shape: ClassVar[tuple[int, ...]] = (3,)
     action_layout: ClassVar[ActionLayout] = ActionLayout(others=("roll", "hold"))
 
     def __post_init__(self) -> None:
         for option, least in (("target", 1), ("faces", 2)):
-            value = getattr(self, option)
-            if not isinstance(value, int) or not least <= value <= 10_000:
-                raise ValueError(f"`{option}` is {value!r}, expected an integer from {least} to 10000.")
+            base.check_integer(option, getattr(self, option), least, 10_000)
 
     @property
     def num_outcomes(self) -> int:

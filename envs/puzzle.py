@@ -22,7 +22,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import base
-from envs.chance import need_key
 from envs.moves import ActionLayout
 
 
@@ -50,16 +49,14 @@ class SlidingPuzzle(base.BoardGame):
 
     name: ClassVar[str] = "sliding_puzzle"
     num_players: ClassVar[int] = 1
+    has_stones: ClassVar[bool] = False
     num_actions: ClassVar[int] = 4
     action_layout: ClassVar[ActionLayout] = ActionLayout(others=("left", "up", "right", "down"))
 
     def __post_init__(self) -> None:
         for option, least, most in (("rows", 2, 8), ("columns", 2, 8), ("scramble", 1, 10**6), ("max_moves", 1, 10**6)):
-            value = getattr(self, option)
-            if option == "scramble" and value is None:
-                continue
-            if not isinstance(value, int) or not least <= value <= most:
-                raise ValueError(f"`{option}` is {value!r}, expected an integer from {least} to {most}.")
+            if (value := getattr(self, option)) is not None or option != "scramble":
+                base.check_integer(option, value, least, most)
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -104,7 +101,7 @@ class SlidingPuzzle(base.BoardGame):
             key, draw_key = jax.random.split(drawn[0])
             return key, draw(draw_key)
 
-        solved = (need_key(self, "init", key), jnp.asarray(self._goal))
+        solved = (base.need_key(self, "init", key), jnp.asarray(self._goal))
         board = jax.lax.while_loop(lambda drawn: self._is_solved(drawn[1]), again, solved)[1]
         return self._state(board, jnp.zeros((), jnp.int32))
 

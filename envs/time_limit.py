@@ -7,8 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs.base import Symmetry
-from envs.moves import ActionLayout, layout_of
+from envs.base import check_integer
 
 
 @jax.tree_util.register_dataclass
@@ -48,44 +47,17 @@ class TimeLimit:
     max_plies: int
 
     def __post_init__(self) -> None:
-        if self.max_plies < 1:
-            raise ValueError(f"`max_plies` is {self.max_plies}, expected at least 1.")
+        check_integer("max_plies", self.max_plies, 1, 2**31 - 2)
 
-    @property
-    def name(self) -> str:
-        return self.env.name
+    def __getattr__(self, name: str) -> Any:
+        """Give what the game declares and this class does not: names, sizes, layouts, symmetries."""
+        if name.startswith("_") or name == "env":
+            raise AttributeError(name)
+        return getattr(self.env, name)
 
-    @property
-    def num_actions(self) -> int:
-        return self.env.num_actions
-
-    @property
-    def num_players(self) -> int:
-        return self.env.num_players
-
-    @property
-    def observation_shape(self) -> tuple[int, ...]:
-        return self.env.observation_shape
-
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        return self.env.symmetries
-
-    @property
-    def bottom_up(self) -> bool:
-        return getattr(self.env, "bottom_up", False)
-
-    @property
-    def slanted(self) -> bool:
-        return getattr(self.env, "slanted", False)
-
-    @property
-    def has_stones(self) -> bool:
-        return getattr(self.env, "has_stones", True)
-
-    @property
-    def action_layout(self) -> ActionLayout:
-        return layout_of(self.env)
+    def arrange(self, planes: Any, to_play: int) -> TimedState:
+        """Set up a position as the game does, with no plies played."""
+        return TimedState(inner=self.env.arrange(planes, to_play), plies=jnp.zeros((), jnp.int32))
 
     def init(self, key: jax.Array | None = None, /) -> TimedState:
         """Start a game with no plies played."""
@@ -130,10 +102,7 @@ class TimeLimit:
         caption = self.env.caption
         return lambda state: caption(state.inner)
 
-    @property
-    def num_outcomes(self) -> int:
-        """The number of outcomes of a game of chance; `decide`, `odds` and `happen` are there for such a game alone."""
-        return self.env.num_outcomes
+    # For games of chance alone.
 
     def decide(self, state: TimedState, action: jax.Array, /) -> TimedState:
         """Play `action` up to the chance event, which is when the ply will be counted."""

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import base
-from envs.chance import ChanceGame, need_key
+from envs.chance import ChanceGame
 from envs.moves import ActionLayout
 
 _BITS = 5
@@ -51,14 +51,13 @@ class Twenty48(ChanceGame):
 
     name: ClassVar[str] = "2048"
     num_players: ClassVar[int] = 1
+    has_stones: ClassVar[bool] = False
     num_actions: ClassVar[int] = 4
     action_layout: ClassVar[ActionLayout] = ActionLayout(others=("left", "up", "right", "down"))
 
     def __post_init__(self) -> None:
         for option in ("rows", "columns"):
-            value = getattr(self, option)
-            if not isinstance(value, int) or not 2 <= value <= 6:
-                raise ValueError(f"`{option}` is {value!r}, expected an integer from 2 to 6.")
+            base.check_integer(option, getattr(self, option), 2, 6)
         if self._num_cells > 30:
             raise ValueError(f"`rows` x `columns` is {self._num_cells} cells, expected at most 30, such as 5 x 6.")
 
@@ -116,7 +115,7 @@ class Twenty48(ChanceGame):
 
     def _start(self, key: jax.Array | None) -> base.State:
         state = base.opening(jnp.zeros(self.rows, jnp.uint32), num_players=1)
-        for tile_key in jax.random.split(need_key(self, "init", key)):
+        for tile_key in jax.random.split(base.need_key(self, "init", key)):
             state = self._happen(state, self._draw(state, tile_key))
         return state
 

@@ -15,11 +15,16 @@ _KEY = 1970
 _VALUES = 256  # of a byte
 
 
-def hash_integers(*arrays: jax.Array) -> jax.Array:
-    """Hash integer arrays of any width by all of their bytes, in order: [2] uint32."""
-    values = jnp.concatenate([jax.lax.bitcast_convert_type(array, jnp.uint8).reshape(-1) for array in arrays])
+def hash_arrays(*arrays: jax.Array) -> jax.Array:
+    """Hash arrays of integers of any width, bools or floats by all of their bytes, in order: [2] uint32."""
+    values = jnp.concatenate([_bytes(array) for array in arrays])
     rows = values.astype(jnp.int32) + _VALUES * np.arange(len(values), dtype=np.int32)
     return jnp.bitwise_xor.reduce(jnp.asarray(_numbers(len(values))).at[rows].get(mode="promise_in_bounds"), axis=0)
+
+
+def _bytes(array: jax.Array) -> jax.Array:
+    array = array.astype(jnp.uint8) if array.dtype == jnp.bool_ else array
+    return jax.lax.bitcast_convert_type(array, jnp.uint8).reshape(-1)
 
 
 @functools.cache

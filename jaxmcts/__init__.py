@@ -1,6 +1,6 @@
 """Batched Monte Carlo tree search in JAX whose cost per simulation does not grow with the budget."""
 
-from jaxmcts import amaf, readout, rules, uncertainty
+from jaxmcts import amaf, backup, qvalue, readout, root, rules, uncertainty
 from jaxmcts.backup import Added, AtEdge, Relay, Update, mean_backup
 from jaxmcts.evaluators import network_evaluator, rollout_evaluator
 from jaxmcts.model import Env, Evaluation, Model, Transition, model_from_env, model_from_recurrent_fn
@@ -40,6 +40,7 @@ __all__ = [
     "Update",
     "alphazero_policy",
     "amaf",
+    "backup",
     "fpu_blended",
     "fpu_constant",
     "fpu_infinite",
@@ -57,9 +58,11 @@ __all__ = [
     "most_visited",
     "network_evaluator",
     "principal_variation",
+    "qvalue",
     "read_node",
     "readout",
     "rollout_evaluator",
+    "root",
     "rules",
     "run",
     "search",

@@ -15,8 +15,11 @@ from jaxmcts import checks
 from jaxmcts.model import Env, Evaluator, PyTree
 
 
-def network_evaluator(env: Env, apply_fn: Callable[[PyTree, jax.Array], tuple[jax.Array, jax.Array]]) -> Evaluator:
-    """Evaluate by a network: `apply_fn(params, observation [B, ...]) -> (prior_logits [B, A], value [B])`."""
+def network_evaluator(env: Env, apply_fn: Callable[[PyTree, jax.Array], tuple[Any, ...]]) -> Evaluator:
+    """Evaluate by a network: `apply_fn(params, observation [B, ...]) -> (prior_logits [B, A], value [B])`.
+
+    What it returns beyond that, `extras [B, ...]`, rules see as `node.extras`.
+    """
     return _Network(env, apply_fn)
 
 
@@ -35,9 +38,9 @@ def rollout_evaluator(env: Env, num_rollouts: int, max_steps: int | None = None)
 @dataclasses.dataclass(frozen=True)
 class _Network:
     env: Env
-    apply_fn: Callable[[PyTree, jax.Array], tuple[jax.Array, jax.Array]]
+    apply_fn: Callable[[PyTree, jax.Array], tuple[Any, ...]]
 
-    def __call__(self, params: PyTree, keys: jax.Array, state: Any) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, params: PyTree, keys: jax.Array, state: Any) -> Any:
         del keys
         return self.apply_fn(params, jax.vmap(self.env.observe)(state))
 

@@ -49,7 +49,7 @@ class Evaluation:
 
 StepFn = Callable[[PyTree, jax.Array, PyTree, jax.Array], tuple[Transition, PyTree]]
 EvaluateFn = Callable[[PyTree, jax.Array, PyTree], tuple[Evaluation, PyTree]]
-Evaluator = Callable[[PyTree, jax.Array, PyTree], tuple[jax.Array, jax.Array]]
+Evaluator = Callable[[PyTree, jax.Array, PyTree], tuple[jax.Array, jax.Array] | tuple[jax.Array, jax.Array, PyTree]]
 
 
 @jax.tree_util.register_static
@@ -107,7 +107,8 @@ def model_from_env(env: Env, evaluator: Evaluator, *, gamma: float = 1.0) -> Mod
     """Make a model of a game and an evaluator.
 
     `evaluator(params, keys [B], state) -> (prior_logits [B, A], value [B])` judges batched states in the
-    view of the player to move. The model adds the legal mask, sets the value to 0 where terminated (a
+    view of the player to move; a third result becomes the `extras` of nodes, such as the expected error of the
+    value. The model adds the legal mask, sets the value to 0 where terminated (a
     truncated state keeps its value), takes the mover's share of `rewards`, and signs the discount by
     who moves next. `gamma` is the discount per step, in [0, 1]. Raises `ValueError` for more than two players.
     """
@@ -141,11 +142,12 @@ class _EnvEvaluate:
     evaluator: Evaluator
 
     def __call__(self, params: PyTree, keys: jax.Array, state: Any) -> tuple[Evaluation, Any]:
-        prior_logits, value = self.evaluator(params, keys, state)
+        prior_logits, value, *extras = self.evaluator(params, keys, state)
         evaluation = Evaluation(
             prior_logits=prior_logits,
             value=jnp.where(state.terminated, 0, value),
             legal_action_mask=jax.vmap(self.env.legal_action_mask)(state),
+            extras=extras[0] if extras else (),
         )
         return evaluation, state
 

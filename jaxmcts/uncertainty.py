@@ -4,9 +4,10 @@ The evaluation of a node counts w times, w small where the network expects to be
 mean is then the sum of the weights of the simulations through the edge, a real number; visits are still counted beside
 it, for budgets and for what plays the most visited move.
 
-    w = coeff / (u^exponent + coeff / most)        u the expected error of the value
+    w = coeff / (u^exponent + coeff / most)        u the expected error of the value, 0 at a finished node
 
-The error comes from the network: a model hands it out as `Evaluation.extras`, and rules see it as `node.extras`.
+The error comes from the network: an evaluator returns it after logits and value, a model as `Evaluation.extras`, and
+rules see it as `node.extras`.
 
     weight = Partial(error_weight, coeff=0.25)                       # of a node whose extras are the error
     tree = jaxmcts.search(..., select=Partial(by_weight, rule=engines.katago), root_select=...,
@@ -28,14 +29,21 @@ from jaxmcts.tree import Edge, Node
 Weight = Callable[[Node], jax.Array]
 
 
-def error_weight(node: Node, *, coeff: Number = 0.25, exponent: Number = 1.0, most: Number = 8.0) -> jax.Array:
-    """Return the weight `[]` of a node whose `extras` are the expected error of its value, by KataGo's constants."""
-    return weight_of_error(node.extras, coeff=coeff, exponent=exponent, most=most)
+def _extras(node: Node) -> jax.Array:
+    return node.extras
 
 
-def weight_of_error(error: jax.Array, *, coeff: Number = 0.25, exponent: Number = 1.0, most: Number = 8.0) -> jax.Array:
-    """Return coeff / (error^exponent + coeff / most), any shape; `most` where there is no error."""
-    return coeff / (error**exponent + coeff / most)
+def error_weight(
+    node: Node,
+    *,
+    error: Callable[[Node], jax.Array] = _extras,
+    coeff: Number = 0.25,
+    exponent: Number = 1.0,
+    most: Number = 8.0,
+) -> jax.Array:
+    """Return the weight `[]` of a node by its expected `error`, with KataGo's constants; `most` if it is finished."""
+    is_finished = ~jnp.any(node.legal_action_mask)
+    return jnp.where(is_finished, most, coeff / (error(node) ** exponent + coeff / most))
 
 
 def weighted_backup(weight: Weight = error_weight) -> Relay:

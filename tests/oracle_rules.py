@@ -286,7 +286,7 @@ class PowerMeanNode(RecomputedNode):
 
 
 def weight(node: Node) -> float:
-    return 0.25 / (abs(node.raw_value) + 0.25 / 8)
+    return 8.0 if node.finished else 0.25 / (abs(node.raw_value) + 0.25 / 8)
 
 
 class UncertainNode(RecomputedNode):

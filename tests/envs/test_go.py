@@ -213,21 +213,21 @@ def gtp(env: envs.Go, *names: str) -> list[int]:
 
 def allows(env: envs.Go, state: Any, name: str) -> bool:
     action = gtp(env, name)[0]
-    allowed = bool(_program(env.legal_action_mask)(state)[action])
-    after = _program(env.step)(state, action)
+    allowed = bool(_program(env, "legal_action_mask")(state)[action])
+    after = _program(env, "step")(state, action)
     assert allowed == (not after.terminated)
     return allowed
 
 
 def go_on(env: envs.Go, state: Any, *names: str) -> Any:
     for action in gtp(env, *names):
-        state = _program(env.step)(state, action)
+        state = _program(env, "step")(state, action)
     return state
 
 
 @functools.cache
-def _program(function: Any) -> Any:
-    return jax.jit(function)
+def _program(env: envs.Go, name: str) -> Any:
+    return jax.jit(getattr(env, name))
 
 
 def test_c154_a_ko_is_forbidden_at_once_and_not_for_ever() -> None:
@@ -424,7 +424,7 @@ def test_open_spiel_agrees_at_every_ply(size: int, games: int) -> None:
             if over:
                 black, white = scores[ply, row]
                 assert other.returns() == ([1, -1] if black > white + 7.5 else [-1, 1])
-                assert states.rewards[ply, row].tolist() == [0, 0] if states.truncated[ply, row] else other.returns()
+                assert states.rewards[ply, row].tolist() == ([0, 0] if states.truncated[ply, row] else other.returns())
                 break
             assert other.current_player() == states.to_play[ply, row]
             ours, theirs = set(np.flatnonzero(masks[ply, row]).tolist()), set(other.legal_actions())

@@ -13,6 +13,7 @@ from jaxmcts import AtEdge, Relay, uncertainty
 from jaxmcts.backup import Added
 from jaxmcts.rules import engines
 from tests import worlds
+from tests.jaxmcts import nodes
 from tests.jaxmcts.searching import QUICK_TO_COMPILE, RAW_PUCT, params_of
 
 NUM_ROWS, NUM_SIMULATIONS, NUM_ACTIONS = 4, 24, 5
@@ -125,8 +126,10 @@ def test_what_cannot_be_written_or_passed_up_is_named(backup, message):
 
 def test_weights_by_error():
     """KataGo's weights, coeff 0.25 and at most 8."""
-    weights = uncertainty.weight_of_error(jnp.array([0, 0.1, 0.25, 0.5, 1]))
-    np.testing.assert_allclose(weights, [8, 1.904762, 0.888889, 0.470588, 0.242424], atol=1e-6)
+    node = dataclasses.replace(nodes.F1, extras=jnp.array([0, 0.1, 0.25, 0.5, 1]))
+    nodes.close(uncertainty.error_weight(node), [8, 1.904762, 0.888889, 0.470588, 0.242424], atol=1e-6)
+    finished = dataclasses.replace(node, legal_action_mask=jnp.zeros(4, bool))
+    nodes.close(uncertainty.error_weight(finished), [8] * 5)
 
 
 def _evaluate_with_error(params: Any, keys: jax.Array, pending: Any) -> Any:
@@ -134,8 +137,8 @@ def _evaluate_with_error(params: Any, keys: jax.Array, pending: Any) -> Any:
     return dataclasses.replace(evaluation, extras=jnp.abs(evaluation.value)), state
 
 
-def _weight_of_value(node: Any) -> jax.Array:
-    return uncertainty.weight_of_error(jnp.abs(node.raw_value))
+def _size_of_value(node: Any) -> jax.Array:
+    return jnp.abs(node.raw_value)
 
 
 def test_the_error_of_a_network_comes_as_extras():
@@ -143,8 +146,40 @@ def test_the_error_of_a_network_comes_as_extras():
     model = jaxmcts.Model(step=worlds.MODEL.step, evaluate=_evaluate_with_error)
     select = jax.tree_util.Partial(uncertainty.by_weight, rule=engines.katago)
     given = search(uncertainty.weighted_backup(), per_edge(jnp.float32), model=model, select=select)
-    known = search(uncertainty.weighted_backup(_weight_of_value), per_edge(jnp.float32), select=select)
+    weight = jax.tree_util.Partial(uncertainty.error_weight, error=_size_of_value)
+    known = search(uncertainty.weighted_backup(weight), per_edge(jnp.float32), select=select)
     np.testing.assert_array_equal(given.visits, known.visits)
     np.testing.assert_allclose(given.rule_state, known.rule_state, rtol=1e-6)
     plain = search(jaxmcts.mean_backup, (), select=engines.katago)
     assert (given.visits[:, 0] != plain.visits[:, 0]).any()
+
+
+def test_a_live_rule_hands_a_message_down_from_the_root():
+    """Here the depth, counted on the way: what it chooses by it is what the node's own depth would."""
+
+    def by_depth(node: Any, depth: jax.Array) -> jax.Array:
+        return jaxmcts.rules.pick(
+            -node.visits - 0.1 * depth * jnp.arange(NUM_ACTIONS), node.prior, node.legal_action_mask
+        )
+
+    def told(key: jax.Array, tree: jaxmcts.Tree, index: jax.Array, depth: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return by_depth(jaxmcts.read_node(tree, index), depth), depth + 1
+
+    def read(key: jax.Array, tree: jaxmcts.Tree, index: jax.Array) -> jax.Array:
+        node = jaxmcts.read_node(tree, index)
+        return by_depth(node, node.depth)
+
+    handed = search(jaxmcts.mean_backup, (), select=jaxmcts.Live(told, start=lambda tree: jnp.int32(0)))
+    plain = search(jaxmcts.mean_backup, (), select=jaxmcts.Live(read))
+    np.testing.assert_array_equal(handed.visits, plain.visits)
+    assert handed.depth.max() > 2
+
+
+def test_a_message_of_another_form_is_named():
+    def rule(key: jax.Array, tree: jaxmcts.Tree, index: jax.Array, message: jax.Array) -> Any:
+        return jnp.int32(0), message.astype(float)
+
+    with pytest.raises(TypeError, match=r"`message to hand down` came back as float32\[\], but `start` gave int32\[\]"):
+        search(jaxmcts.mean_backup, (), select=jaxmcts.Live(rule, start=lambda tree: jnp.int32(0)))
+    with pytest.raises(TypeError, match="a live rule"):
+        search(jaxmcts.mean_backup, (), select=jaxmcts.Live(lambda *_: jnp.int32(0), start=lambda tree: jnp.int32(0)))

@@ -70,7 +70,7 @@ own_amaf = functools.partial(amaf.no_amaf, players=1)
 
 
 def as_large_as_the_value(node: jaxmcts.Node) -> jax.Array:
-    return uncertainty.weight_of_error(jnp.abs(node.raw_value))
+    return jnp.abs(node.raw_value)
 
 
 ZERO = oracles.fpu_constant(0.0)
@@ -119,7 +119,7 @@ CASES: dict[str, Case] = {
     "katago_by_weight": Case(
         select=Partial(uncertainty.by_weight, rule=engines.katago),
         oracle=plain.by(plain.katago_by_weight),
-        backup=uncertainty.weighted_backup(as_large_as_the_value),
+        backup=uncertainty.weighted_backup(Partial(uncertainty.error_weight, error=as_large_as_the_value)),
         rule_state=per_edge,
         node_type=plain.UncertainNode,
     ),
