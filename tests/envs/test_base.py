@@ -19,14 +19,16 @@ from envs.time_limit import TimeLimit
 from tests.envs import playing
 
 GAMES = [
-    *(envs.make(name) for name in envs.names()),
+    *(envs.make(name) for name in envs.names() if name not in ("go", "mnk", "2048")),
+    *(pytest.param(envs.make(name), marks=pytest.mark.slow) for name in ("go", "mnk", "2048")),
+    envs.make("go", size=5),
+    envs.make("mnk", rows=4, columns=5, connect=3),
     envs.make("connect_four", rows=4, columns=4),
     envs.make("connect_four", rows=12, columns=5, connect=5),
     envs.make("hex", size=3, swap=True),
     TimeLimit(envs.make("connect_four"), 20),
 ]
-IDS = [repr(game) for game in GAMES]
-every_game = pytest.mark.parametrize("env", GAMES, ids=IDS)
+every_game = pytest.mark.parametrize("env", GAMES, ids=repr)
 TTT = envs.make("tic_tac_toe")
 
 
@@ -63,7 +65,7 @@ def test_games_of_equal_options_share_compiled_programs(env: Any) -> None:
     assert dataclasses.replace(env) == env and len({env, dataclasses.replace(env)}) == 1
 
 
-@pytest.mark.parametrize("env", GAMES[:2], ids=IDS[:2])
+@pytest.mark.parametrize("env", GAMES[:2], ids=repr)
 def test_c068_a_batch_of_one_is_no_special_case(env: Any) -> None:
     four, masks, moves = playing.random_moves(env, 4, 8, seed=0)
     one = jax.tree.map(lambda x: x[0, :1], four)

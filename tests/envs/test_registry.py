@@ -243,7 +243,8 @@ def test_the_game_of_the_readme_is_trained_resumed_and_played(tmp_path: Path) ->
 
 def test_the_page_of_games_lists_them_with_their_options_and_sizes() -> None:
     page = (Path(envs.__file__).parent / "README.md").read_text()
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
+    table = page[page.index("| name |") : page.index("What all have in common")]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| `")]
     assert tuple(name.strip("`") for name, *_ in rows) == envs.names()
     for name, players, options, actions, size in rows:
         env = envs.make(name.strip("`"))
