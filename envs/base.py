@@ -91,7 +91,13 @@ class BoardGame(abc.ABC):
         """See the state as the player to move does: float32 of `observation_shape`."""
 
     def hash(self, state: State, /) -> jax.Array:
-        """Hash the position, board and player to move alone: [2] uint32, the same however it came about."""
+        """Hash the position, board and player to move alone: [2] uint32, the same however it came about.
+
+        Raises `TypeError` for a batch of states, `NotImplementedError` where states have no `board`.
+        """
+        check_single(state)
+        if not hasattr(state, "board"):
+            raise NotImplementedError(f"States of {self.name!r} have no `board` to hash.")
         return zobrist.hash_arrays(*jax.tree.leaves(state.board), state.to_play.astype(jnp.uint8))
 
     @abc.abstractmethod
@@ -132,7 +138,7 @@ class BoardGame(abc.ABC):
         the position stays as it was. In a finished game nothing changes and the rewards are 0.
         Raises `TypeError` for an action that is not one integer, and for a batch of states.
         """
-        _check_single(state)
+        check_single(state)
         action = as_index("action", action)
         in_range = action.astype(jnp.uint32) < self.num_actions  # a negative one is huge there
         safe = jnp.where(in_range, action, 0)
@@ -150,7 +156,7 @@ class BoardGame(abc.ABC):
 
     def legal_action_mask(self, state: State, /) -> jax.Array:
         """Mark the allowed actions: [A] bool, all False once the game is finished."""
-        _check_single(state)
+        check_single(state)
         return self._legal(state) & ~is_finished(state)
 
 
@@ -283,7 +289,8 @@ def _turn_policy(policy: Any, *, rows: int, columns: int, extra: int, flips: tup
     return xp.concatenate([turned, policy[..., -extra:]], axis=-1)
 
 
-def _check_single(state: Any) -> None:
+def check_single(state: Any) -> None:
+    """Raise `TypeError` for a batch of states where one is expected."""
     if jnp.ndim(state.to_play):
         raise TypeError(
             f"`state` is a batch of shape {jnp.shape(state.to_play)}, expected one game: batch with `jax.vmap`."

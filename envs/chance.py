@@ -66,7 +66,11 @@ class ChanceGame(base.BoardGame):
         return super().step(state, action)
 
     def odds(self, afterstate: base.State, /) -> jax.Array:
-        """Tell the probability of each outcome: [O] float32 that sum to 1, 0 where impossible."""
+        """Tell the probability of each outcome: [O] float32 that sum to 1, 0 where impossible.
+
+        Raises `TypeError` for a batch of states.
+        """
+        base.check_single(afterstate)
         certain = (jnp.arange(self.num_outcomes, dtype=jnp.int32) == 0).astype(jnp.float32)
         return jnp.where(base.is_finished(afterstate), certain, self._odds(afterstate))
 
@@ -74,8 +78,9 @@ class ChanceGame(base.BoardGame):
         """Let `outcome`, an integer scalar from 0 to O - 1, happen: the next state.
 
         An outcome whose odds are 0, or one out of range, gives a state of the right shapes that means nothing.
-        Raises `TypeError` for an outcome that is not one integer.
+        Raises `TypeError` for an outcome that is not one integer and for a batch of states.
         """
+        base.check_single(afterstate)
         happened = self._happen(afterstate, base.as_index("outcome", outcome))
         return base.select(base.is_finished(afterstate), afterstate, happened)
 

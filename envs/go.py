@@ -124,7 +124,8 @@ class Go(base.BoardGame):
         return jnp.stack([groups.count(area) for area in areas])
 
     def hash(self, state: State, /) -> jax.Array:  # type: ignore[override]
-        """Give the hash of the stones and of who is to move: [2] uint32."""
+        """Give the hash of the stones and of who is to move: [2] uint32. Raises `TypeError` for a batch of states."""
+        base.check_single(state)
         seen = state.hashes[:, state.plies]
         turn = self._turn(state.to_play)
         return seen if self.superko == "situational" else seen + turn

@@ -134,4 +134,13 @@ class GymnaxGame(base.BoardGame):
             truncated=truncated & ~terminated,
             rewards=jnp.reshape(reward, 1),
         )
-        return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, state)
+        return jax.tree.map(self._like, after, state)
+
+    def _like(self, new: Any, old: jax.Array) -> jax.Array:
+        """Cast what a step gave to the width it has in the state; another kind of number would lose what it tells."""
+        given = jnp.result_type(new)
+        if given == old.dtype:
+            return jnp.asarray(new)
+        if not jnp.can_cast(given, old.dtype, "same_kind"):
+            raise TypeError(f"A step of {self.name!r} gives {given} for what `reset` gave as {old.dtype}.")
+        return jnp.asarray(new, old.dtype)

@@ -48,6 +48,8 @@ class TimeLimit:
 
     def __post_init__(self) -> None:
         check_integer("max_plies", self.max_plies, 1, 2**31 - 2)
+        if isinstance(self.env, type | TimeLimit) or not hasattr(self.env, "step"):
+            raise TypeError(f"`env` is {self.env!r}, expected a game without a time limit, made by calling its class.")
 
     def __getattr__(self, name: str) -> Any:
         """Give what the game declares and this class does not: names, sizes, layouts, symmetries."""

@@ -61,7 +61,7 @@ class _Rollout:
     def _play(self, keys: jax.Array, start: Any) -> jax.Array:
         """Play every game at once to its end; returns the starting movers' summed rewards `[B * R]`."""
         observer = start.to_play[:, None]
-        limit = jnp.inf if self.max_steps is None else self.max_steps
+        limit = jnp.iinfo(jnp.int32).max if self.max_steps is None else self.max_steps
 
         def running(carry: tuple[jax.Array, Any, jax.Array]) -> jax.Array:
             ply, state, _ = carry

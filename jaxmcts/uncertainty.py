@@ -30,6 +30,11 @@ Weight = Callable[[Node], jax.Array]
 
 
 def _extras(node: Node) -> jax.Array:
+    if not isinstance(node.extras, jax.Array):
+        raise TypeError(
+            f"`extras` of a node is {node.extras!r}, expected the error of its value, a number: let the evaluator "
+            "return it after logits and value, or say by `error` where it is."
+        )
     return node.extras
 
 
@@ -41,7 +46,7 @@ def error_weight(
     exponent: Number = 1.0,
     most: Number = 8.0,
 ) -> jax.Array:
-    """Return the weight `[]` of a node by its expected `error`, with KataGo's constants; `most` if it is finished."""
+    """Return the weight `[]` of a node by its expected `error` >= 0, by KataGo's constants; `most` if finished."""
     is_finished = ~jnp.any(node.legal_action_mask)
     return jnp.where(is_finished, most, coeff / (error(node) ** exponent + coeff / most))
 

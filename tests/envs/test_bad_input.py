@@ -177,3 +177,43 @@ def test_a_finished_game_is_frozen(name: str) -> None:
     assert not env.legal_action_mask(cut).any()
     after = step(cut, jnp.int32(0), KEY)
     assert after.truncated and not after.terminated and not after.rewards.any()
+
+
+@every_game
+def test_a_batch_has_no_hash_and_no_odds(name: str) -> None:
+    env, state, _ = game(name)
+    batch = jax.tree.map(lambda x: jnp.stack([x, x]), state)
+    with pytest.raises(TypeError, match="`state` is a batch"):
+        env.hash(batch)
+    if isinstance(env, envs.ChanceGame):
+        for ask in (env.odds, lambda states: env.happen(states, 0)):
+            with pytest.raises(TypeError, match="`state` is a batch"):
+                ask(batch)
+
+
+def test_what_has_no_board_has_no_hash() -> None:
+    env = envs.make("pgx:tic_tac_toe")
+    with pytest.raises(NotImplementedError, match="States of 'pgx:tic_tac_toe' have no `board` to hash"):
+        env.hash(jax.eval_shape(env.init, KEY))
+
+
+@pytest.mark.parametrize("max_plies", [0, True, 2.5, float("nan"), "x"])
+def test_a_time_limit_is_a_number_of_plies(max_plies: Any) -> None:
+    with pytest.raises(ValueError, match=r"`max_plies` is .*, expected an integer from 1"):
+        envs.TimeLimit(envs.TicTacToe(), max_plies)
+
+
+@pytest.mark.parametrize("env", [None, envs.TicTacToe, envs.TimeLimit(envs.TicTacToe(), 5)])
+def test_a_time_limit_is_of_a_game_without_one(env: Any) -> None:
+    with pytest.raises(TypeError, match=r"`env` is .*, expected a game without a time limit"):
+        envs.TimeLimit(env, 3)
+
+
+def test_a_time_limit_shows_what_its_game_shows() -> None:
+    go, timed = envs.Go(5), envs.TimeLimit(envs.Go(5), 10)
+    assert envs.to_svg(timed, timed.init()) == envs.to_svg(go, go.init())
+    text = ". X .\n. O .\n. . .\nX to play"
+    limited = envs.TimeLimit(envs.TicTacToe(), 5)
+    assert envs.to_text(limited, envs.from_text(limited, text)) == envs.to_text(
+        limited.env, envs.from_text(limited.env, text)
+    )

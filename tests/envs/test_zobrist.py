@@ -3,10 +3,12 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import envs
+from envs import zobrist
 from envs.time_limit import TimeLimit
 from tests.envs import playing
 
@@ -77,3 +79,9 @@ def test_hashes_are_the_same_everywhere() -> None:
     for name, numbers in expected.items():
         env = envs.make(name)
         assert env.hash(env.init()).tolist() == numbers
+
+
+def test_any_board_can_be_hashed() -> None:
+    """Of bools or floats, too, and of several arrays: whatever a game of one's own keeps as its `board`."""
+    boards = [jnp.zeros(5, bool), jnp.zeros(5, bool).at[2].set(True), jnp.zeros(5), jnp.zeros(5).at[0].set(-0.5)]
+    assert len({tuple(zobrist.hash_arrays(board).tolist()) for board in boards}) == len(boards)
