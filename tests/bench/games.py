@@ -8,7 +8,7 @@ keys), and of both the mask, the rewards and the end flags are added up row by r
 the work is dead code. Observations are left to whoever needs them, for both.
 
 The two sides alternate call by call in one process, so that a busy machine slows both; a round is the median of
-`CALLS` calls of each, and the table gives the median of `ROUNDS` rounds.
+up to `CALLS` calls of each, and the table gives the median of `ROUNDS` rounds.
 """
 
 import functools
@@ -29,7 +29,8 @@ from envs import base
 BATCH = 1024
 PLIES = 128
 ROUNDS = 5
-CALLS = 9  # of each side, per round
+CALLS = 9  # of each side, per round; fewer where a round would take longer than this:
+LONGEST_S = 5.0
 
 # What makes our game the one that pgx has, where that is an option.
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -83,7 +84,8 @@ def _measure(name: str, rounds: int) -> dict[str, Any]:
         np.testing.assert_allclose(our_ends.sum(), their_ends.sum(), rtol=0.1, err_msg="games of another length")
     else:
         np.testing.assert_array_equal(our_ends, their_ends, "the two sides do not play the same games")
-    seconds: Any = np.array([_round(sides) for _ in range(rounds + 1)][1:])
+    calls = max(1, min(CALLS, round(LONGEST_S / sum(_round(sides, 1)))))
+    seconds: Any = np.array([_round(sides, calls) for _ in range(rounds)])
     ours, pgxs = (statistics.median(column) for column in seconds.T)
     ratios = seconds[:, 1] / seconds[:, 0]
     return {
@@ -117,10 +119,10 @@ def _side(env: Any, mask_of: Callable[[Any], jax.Array], start: Any) -> Callable
     return jax.jit(play)
 
 
-def _round(sides: list[Callable[[], Any]]) -> list[float]:
-    """Call the sides in turn, `CALLS` times each, and give the median seconds of each."""
+def _round(sides: list[Callable[[], Any]], calls: int) -> list[float]:
+    """Call the sides in turn, `calls` times each, and give the median seconds of each."""
     seconds: list[list[float]] = [[] for _ in sides]
-    for _ in range(CALLS):
+    for _ in range(calls):
         for side, times in zip(sides, seconds, strict=True):
             begin = time.perf_counter()
             jax.block_until_ready(side())
