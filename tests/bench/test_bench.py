@@ -12,7 +12,7 @@ SHARP = Cell(batch=8, actions=9, simulations=24)
 FLAT = Cell(batch=8, actions=9, simulations=24, scale=3.0, fpu=0.0)
 
 
-@pytest.mark.parametrize("own_transform", [False, True])
+@pytest.mark.parametrize("own_transform", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_mctx_builds_the_same_trees_under_its_names_too(own_transform: bool) -> None:
     ours = contestants.jaxmcts_search(FLAT)()
     for names in (mctx, jaxmcts.mctx):

@@ -18,10 +18,14 @@ from envs.check import check_env
 from envs.time_limit import TimeLimit
 from tests.envs import playing
 
+LARGE = ("hex", "go", "othello", "mnk", "2048", "sliding_puzzle")  # smaller ones stand for them below
 GAMES = [
-    *(envs.make(name) for name in envs.names() if name not in ("go", "mnk", "2048")),
-    *(pytest.param(envs.make(name), marks=pytest.mark.slow) for name in ("go", "mnk", "2048")),
+    *(envs.make(name) for name in envs.names() if name not in LARGE),
+    *(pytest.param(envs.make(name), marks=pytest.mark.slow) for name in LARGE),
     envs.make("go", size=5),
+    envs.make("othello", size=4),
+    envs.make("sliding_puzzle", rows=2, columns=3),
+    envs.make("2048", rows=2, columns=3),
     envs.make("mnk", rows=4, columns=5, connect=3),
     envs.make("connect_four", rows=4, columns=4),
     envs.make("connect_four", rows=12, columns=5, connect=5),

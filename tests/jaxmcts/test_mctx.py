@@ -73,7 +73,7 @@ def assert_same(got: jaxmcts.PolicyOutput, want: Any, *, name: str = "") -> None
     np.testing.assert_allclose(got.action_weights, want.action_weights, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("illegal", [0.0, 0.4])
+@pytest.mark.parametrize("illegal", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 @pytest.mark.parametrize(("num_simulations", "max_depth", "scale"), [(32, None, 1.0), (48, 3, 3.0)])
 def test_alphazero_policy_is_muzero_policy(illegal, num_simulations, max_depth, scale):
     params = make_params(1, illegal=illegal, scale=scale)
@@ -84,7 +84,7 @@ def test_alphazero_policy_is_muzero_policy(illegal, num_simulations, max_depth, 
         assert_same(got, want, name=f"native: {model == NATIVE}")
 
 
-@pytest.mark.parametrize("illegal", [0.0, 0.4])
+@pytest.mark.parametrize("illegal", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 @pytest.mark.parametrize(
     ("num_simulations", "max_depth", "num_considered", "gumbel_scale"),
     [(32, None, 16, 1.0), (48, 3, 4, 1.0), (32, None, 4, 0.0)],

@@ -430,6 +430,7 @@ def digest(said: str) -> str:
 FIELDS = ("--iterations", "6", "--checkpoint-every", "1", "--evaluate-every", "2")
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_goes_on_to_the_same_end(tmp_path: Path) -> None:
     cache, runs = tmp_path / "cache", ("--runs", str(tmp_path))
     expected = digest(Command("debug", *FIELDS, *runs, "--name", "whole", cache=cache).wait(0))
