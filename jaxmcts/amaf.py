@@ -55,14 +55,15 @@ def no_amaf(batch_size: int, capacity: int, num_actions: int, *, players: int = 
     return Amaf(packed=jnp.zeros((batch_size, capacity, players, 2, num_actions), jnp.result_type(float)))
 
 
-Line = tuple[jax.Array, jax.Array]  # the return, and 1 where a player played an action to get it, 0 elsewhere: [2, A]
+# The return, and 1 where a player played an action to get it, 0 elsewhere: [2, A].
+Message = tuple[jax.Array, jax.Array]
 
 
-def _no_moves(leaf: Node) -> Line:
+def _no_moves(leaf: Node) -> Message:
     return leaf.raw_value, jnp.zeros((2, *leaf.q.shape), leaf.q.dtype)
 
 
-def _credit(parent: Node, edge: Edge, child: Node, below: Line) -> tuple[Update, Line]:
+def _credit(parent: Node, edge: Edge, child: Node, below: Message) -> tuple[Update, Message]:
     value, played = below
     update, returns = mean_backup(parent, edge, child, value)
     played = jnp.where(edge.discount < 0, played[::-1], played)  # the other player's view

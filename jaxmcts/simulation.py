@@ -346,12 +346,16 @@ def _is_finite(update: Update) -> jax.Array:
 
 
 def _tie(leaf: jax.Array) -> jax.Array:
-    """Make a finite number of an array of any kind, also of one that is not finite: a rule may keep infinity."""
+    """Make a finite number of an array of any kind, also of one that is not finite: a rule may keep infinity.
+
+    One element is enough, for XLA reads rows whole; a sum of all of them can take longer than the write.
+    """
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
+    first = leaf.reshape(-1)[:1]
     if jnp.issubdtype(leaf.dtype, jnp.inexact):
-        leaf = leaf != leaf
-    return leaf.reshape(-1)[0].astype(jnp.float32)
+        first = first != first
+    return jnp.sum(first.astype(jnp.float32))  # 0 of an array without elements
 
 
 def _refresh(line: _Line, select: Partial, path: jax.Array, length: jax.Array, chunk: int) -> _Line:

@@ -91,6 +91,11 @@ def test_a_message_reaches_the_root_from_where_the_simulation_ended():
     assert deepest.max() > 2
 
 
+def test_statistics_may_be_arrays_without_elements():
+    tree = search(jaxmcts.mean_backup, jnp.zeros((NUM_ROWS, NUM_SIMULATIONS + 1, 0)))
+    np.testing.assert_array_equal(tree.visits, search(jaxmcts.mean_backup, ()).visits)
+
+
 @pytest.mark.parametrize(
     ("backup", "message"),
     [
