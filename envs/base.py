@@ -166,6 +166,12 @@ def check_integer(option: str, value: Any, least: int, most: int) -> None:
         raise ValueError(f"`{option}` is {value!r}, expected an integer from {least} to {most}.")
 
 
+def check_flag(option: str, value: Any) -> None:
+    """Demand True or False of an option; raise `ValueError` otherwise."""
+    if not isinstance(value, bool):
+        raise ValueError(f"`{option}` is {value!r}, expected True or False.")
+
+
 def need_key(env: Any, function: str, key: jax.Array | None) -> jax.Array:
     """Return `key`. Raises `TypeError` if there is none: `function` of `env` draws by it."""
     if key is None:

@@ -13,6 +13,9 @@ No column straddles two words: a word holds as many whole columns as fit into 32
 import dataclasses
 import functools
 import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -109,13 +112,12 @@ class Grid:
         covered = 1
         while covered < length:
             further = min(covered, length - covered)
-            moved = self._shift(words, further * stride)
-            words = tuple(a & b for a, b in zip(words, moved, strict=True))
+            words = each(operator.and_, words, self.shifted_down(words, further * stride))
             covered += further
         return words
 
-    def _shift(self, words: Words, distance: int) -> Words:
-        # Toward bit 0; what leaves a word enters the one below.
+    def shifted_down(self, words: Words, distance: int) -> Words:
+        """Shift a set toward bit 0; what leaves a word enters the one below."""
         skip, rest = divmod(distance, self.width)
         zero = jnp.zeros((), jnp.uint32)
         padded = words[skip:] + (zero,) * (skip + 1)
@@ -126,3 +128,41 @@ class Grid:
             (low >> rest) | ((high << (self.width - rest)) & full)
             for low, high in itertools.pairwise(padded[: len(words) + 1])
         )
+
+    def shifted_up(self, words: Words, distance: int) -> Words:
+        """Shift a set away from bit 0, by at most a word; what leaves a word enters the one above."""
+        lower = (jnp.zeros_like(words[0]), *words[:-1])
+        if distance == self.width:
+            return lower
+        full = np.uint32(2**self.width - 1)
+        return each(lambda word, low: word << distance & full | low >> (self.width - distance), words, lower)
+
+
+def words_of(board: jax.Array) -> Words:
+    """Take an array [W] apart."""
+    return tuple(board[i] for i in range(board.shape[0]))
+
+
+def each(function: Callable[..., jax.Array], *sets: Any) -> Words:
+    """Apply a function of words to sets, word by word."""
+    return tuple(function(*words) for words in zip(*sets, strict=True))
+
+
+def minus(some: jax.Array, others: jax.Array) -> jax.Array:
+    """Give a word less what is in another."""
+    return some & ~others
+
+
+def is_any(words: Words) -> jax.Array:
+    """Tell whether any cell is in a set, or in one of several; [] bool."""
+    return (functools.reduce(jnp.bitwise_or, words) != 0).any()
+
+
+def count(words: Words) -> jax.Array:
+    """Count the cells of a set; [] int32."""
+    return functools.reduce(jnp.add, map(jax.lax.population_count, words)).astype(jnp.int32)
+
+
+def union(*sets: Words) -> Words:
+    """Give the cells that are in any of `sets`."""
+    return each(lambda *words: functools.reduce(jnp.bitwise_or, words), *sets)

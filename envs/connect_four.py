@@ -76,11 +76,11 @@ class ConnectFour(base.BoardGame):
         return functools.reduce(jnp.bitwise_or, map(jnp.bitwise_and, self._taken(state), tops)) == 0
 
     def _allows(self, state: base.State, action: jax.Array) -> jax.Array:
-        return functools.reduce(jnp.bitwise_or, self._landing(state, action)) != 0
+        return bitboard.is_any(self._landing(state, action))
 
     def _play(self, state: base.State, action: jax.Array, key: jax.Array | None) -> base.State:
         mine, theirs = self._sides(state)
-        return self._moved(_union(mine, self._landing(state, action)), theirs, state.to_play)
+        return self._moved(bitboard.union(mine, self._landing(state, action)), theirs, state.to_play)
 
     def _moved(self, mine: bitboard.Words, theirs: bitboard.Words, mover: jax.Array) -> base.State:
         # The state after `mover`, whose stones are `mine`, has played.
@@ -88,7 +88,7 @@ class ConnectFour(base.BoardGame):
         return base.State(
             board=jnp.stack([*theirs, *mine]),
             to_play=1 - mover,
-            terminated=won | self.grid.is_full(_union(mine, theirs)),
+            terminated=won | self.grid.is_full(bitboard.union(mine, theirs)),
             truncated=jnp.zeros((), jnp.bool_),
             rewards=jnp.where(won, base.win_rewards(mover), 0),
         )
@@ -106,15 +106,11 @@ class ConnectFour(base.BoardGame):
         return tuple((t + f) & c for t, f, c in zip(self._taken(state), self.grid.floors, columns, strict=True))
 
     def _taken(self, state: base.State) -> bitboard.Words:
-        return _union(*self._sides(state))
+        return bitboard.union(*self._sides(state))
 
     def _sides(self, state: base.State) -> tuple[bitboard.Words, bitboard.Words]:
-        words = tuple(state.board[i] for i in range(2 * self.grid.num_words))
+        words = bitboard.words_of(state.board)
         return words[: self.grid.num_words], words[self.grid.num_words :]
-
-
-def _union(some: bitboard.Words, others: bitboard.Words) -> bitboard.Words:
-    return tuple(a | b for a, b in zip(some, others, strict=True))
 
 
 def _mirror_observation(observation: Any) -> Any:

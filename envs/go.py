@@ -20,8 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import base, groups
-from envs.bitboard import Words
-from envs.groups import each, minus
+from envs.bitboard import Words, count, each, is_any, minus, union, words_of
 from envs.moves import ActionLayout
 from envs.superko import AT_ONCE, Keys, is_among
 
@@ -73,8 +72,7 @@ class Go(base.BoardGame):
         number = isinstance(self.komi, int | float) and not isinstance(self.komi, bool) and math.isfinite(self.komi)
         if not number or self.komi % 0.5 != 0:
             raise ValueError(f"`komi` is {self.komi!r}, expected a finite multiple of 0.5.")
-        if not isinstance(self.suicide, bool):
-            raise ValueError(f"`suicide` is {self.suicide!r}, expected True or False.")
+        base.check_flag("suicide", self.suicide)
         if self.superko not in ("positional", "situational"):
             raise ValueError(f"`superko` is {self.superko!r}, expected 'positional' or 'situational'.")
 
@@ -121,7 +119,7 @@ class Go(base.BoardGame):
         """Count the points of Black and of White as if the game were over, without komi: [2] int32."""
         black, white = _words(state.board[0])
         _, areas = self.points.survey(black, white)
-        return jnp.stack([groups.count(area) for area in areas])
+        return jnp.stack([count(area) for area in areas])
 
     def hash(self, state: State, /) -> jax.Array:  # type: ignore[override]
         """Give the hash of the stones and of who is to move: [2] uint32. Raises `TypeError` for a batch of states."""
@@ -164,7 +162,7 @@ class Go(base.BoardGame):
     @functools.partial(jax.jit, static_argnums=0)
     def _set_up(self, board: jax.Array, to_play: jax.Array) -> tuple[State, jax.Array]:
         stuck, _ = self.points.survey(*_words(board))
-        return self._opening(board, to_play), ~groups.is_any(groups.union(*stuck))
+        return self._opening(board, to_play), ~is_any(union(*stuck))
 
     # --- Moves
 
@@ -177,17 +175,17 @@ class Go(base.BoardGame):
         black, white = _words(state.board[0])
         mine, theirs = _by_turn(state.to_play, black, white)
         point = self.points.at(action)
-        is_free = groups.is_any(each(lambda p, m, t: p & ~(m | t), point, mine, theirs))
+        is_free = is_any(each(lambda p, m, t: p & ~(m | t), point, mine, theirs))
         mine = each(operator.or_, mine, point)
         (stuck, taken), areas = self.points.survey(mine, theirs)
-        takes = base.once(groups.is_any(taken))
+        takes = base.once(is_any(taken))
         lost = tuple(jnp.where(takes, np.uint32(0), word) for word in stuck)  # what is taken makes room for the others
         after = _by_turn(state.to_play, each(minus, mine, lost), each(minus, theirs, taken))
         seen = state.hashes[:, state.plies] + self._change(state.to_play, action, lost, taken)
         repeats = is_among(seen[:, None], state.hashes)[0]
         is_pass = action == self.points.count
-        legal = is_pass | (is_free & ~repeats & (self.suicide | ~groups.is_any(lost)))
-        lead = groups.count(areas[0]) - groups.count(areas[1])
+        legal = is_pass | (is_free & ~repeats & (self.suicide | ~is_any(lost)))
+        lead = count(areas[0]) - count(areas[1])
         return legal, self._moved(state, after, seen, is_pass, jnp.where(state.to_play == 0, lead, -lead))
 
     def _moved(
@@ -221,7 +219,7 @@ class Go(base.BoardGame):
         empty = points.without(mine, theirs)
         single, liberty = points.single_liberties(mine, theirs)
         in_danger, caught = each(operator.and_, mine, single), each(operator.and_, theirs, single)
-        lives = points.near(groups.union(empty, each(minus, mine, single), caught))
+        lives = points.near(union(empty, each(minus, mine, single), caught))
         # The hash after a move on each point: what has its one liberty there comes off.
         keys = jnp.asarray(self._keys.stones)
         gain = keys[player] - self._off(keys[1 - player], caught, liberty)
@@ -268,8 +266,7 @@ class Go(base.BoardGame):
 
 
 def _words(board: jax.Array) -> tuple[Words, Words]:
-    black, white = (tuple(board[player, i] for i in range(board.shape[1])) for player in (0, 1))
-    return black, white
+    return words_of(board[0]), words_of(board[1])
 
 
 def _by_turn(player: jax.Array, black: Words, white: Words) -> tuple[Words, Words]:

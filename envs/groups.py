@@ -16,14 +16,12 @@ step, for every group and many questions at once. To ask several questions, the 
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.bitboard import Grid, Words
+from envs.bitboard import Grid, Words, each, is_any, minus, union
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,38 +154,8 @@ class Points:
 
     def _above(self, words: Words) -> Words:
         # What each point's lower neighbour is: the set a row further up.
-        return self.grid._shift(words, self.grid.stride)
+        return self.grid.shifted_down(words, self.grid.stride)
 
     def _below(self, words: Words) -> Words:
-        # The set a row further down: what leaves a word enters the one above it.
-        width, stride = self.grid.width, self.grid.stride
-        lower = (jnp.zeros_like(words[0]), *words[:-1])
-        if stride == width:
-            return lower
-        full = np.uint32(2**width - 1)
-        return tuple(word << stride & full | low >> (width - stride) for word, low in zip(words, lower))
-
-
-def each(function: Callable[..., jax.Array], *sets: Any) -> Words:
-    """Apply a function of words to sets, word by word."""
-    return tuple(function(*words) for words in zip(*sets, strict=True))
-
-
-def minus(some: jax.Array, others: jax.Array) -> jax.Array:
-    """Give a word less what is in another."""
-    return some & ~others
-
-
-def is_any(words: Words) -> jax.Array:
-    """Tell whether any point is in a set, or in one of several; [] bool."""
-    return (functools.reduce(jnp.bitwise_or, words) != 0).any()
-
-
-def count(words: Words) -> jax.Array:
-    """Count the points of a set; [] int32."""
-    return functools.reduce(jnp.add, map(jax.lax.population_count, words)).astype(jnp.int32)
-
-
-def union(*sets: Words) -> Words:
-    """Give the points that are in any of `sets`."""
-    return each(lambda *words: functools.reduce(jnp.bitwise_or, words), *sets)
+        # The set a row further down.
+        return self.grid.shifted_up(words, self.grid.stride)

@@ -52,8 +52,7 @@ class Hex(base.BoardGame):
 
     def __post_init__(self) -> None:
         base.check_integer("size", self.size, 2, 19)
-        if not isinstance(self.swap, bool):
-            raise ValueError(f"`swap` is {self.swap!r}, expected True or False.")
+        base.check_flag("swap", self.swap)
 
     @property
     def num_cells(self) -> int:

@@ -73,16 +73,16 @@ class MNK(base.BoardGame):
         return base.opening(jnp.zeros(self.players * self.grid.num_words, jnp.uint32), self.players)
 
     def _legal(self, state: base.State) -> jax.Array:
-        (taken,) = self.grid.planes(jnp.stack(_union(self._sides(state)))[None])
+        (taken,) = self.grid.planes(jnp.stack(bitboard.union(*self._sides(state)))[None])
         return ~taken.T.reshape(-1)
 
     def _allows(self, state: base.State, action: jax.Array) -> jax.Array:
-        met = map(operator.and_, _union(self._sides(state)), self._cell(action))
-        return functools.reduce(operator.or_, met) == 0
+        taken = bitboard.union(*self._sides(state))
+        return ~bitboard.is_any(bitboard.each(operator.and_, taken, self._cell(action)))
 
     def _play(self, state: base.State, action: jax.Array, key: jax.Array | None) -> base.State:
         mine, *others = self._sides(state)
-        return self._moved(_union([mine, self._cell(action)]), others, state.to_play)
+        return self._moved(bitboard.union(mine, self._cell(action)), others, state.to_play)
 
     def _moved(self, mine: bitboard.Words, others: list[bitboard.Words], mover: jax.Array) -> base.State:
         # The state after `mover`, whose stones are `mine`, has played; `others` are in the order of their turns.
@@ -91,7 +91,7 @@ class MNK(base.BoardGame):
         return base.State(
             board=jnp.stack([word for side in sides for word in side]),
             to_play=(mover + 1) % self.players,
-            terminated=won | self.grid.is_full(_union(sides)),
+            terminated=won | self.grid.is_full(bitboard.union(*sides)),
             truncated=jnp.zeros((), jnp.bool_),
             rewards=jnp.where(won, base.win_rewards(mover, self.players), 0),
         )
@@ -106,9 +106,5 @@ class MNK(base.BoardGame):
 
     def _sides(self, state: base.State) -> list[bitboard.Words]:
         count = self.grid.num_words
-        words = tuple(state.board[i] for i in range(self.players * count))
+        words = bitboard.words_of(state.board)
         return [words[begin : begin + count] for begin in range(0, len(words), count)]
-
-
-def _union(sides: list[bitboard.Words]) -> bitboard.Words:
-    return tuple(functools.reduce(operator.or_, words) for words in zip(*sides, strict=True))

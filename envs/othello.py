@@ -18,17 +18,15 @@ the other, a ply each, when the board is full or when a player has no discs; one
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from envs import base
+from envs.bitboard import Words, count, each, is_any, union
 from envs.moves import ActionLayout
-
-Words = tuple[jax.Array, jax.Array]  # [] uint32 each: the cells of the upper half, of the lower half
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +48,7 @@ class Othello(base.BoardGame):
     def __post_init__(self) -> None:
         if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size not in (4, 6, 8):
             raise ValueError(f"`size` is {self.size!r}, expected 4, 6 or 8.")
-        if not isinstance(self.double_pass, bool):
-            raise ValueError(f"`double_pass` is {self.double_pass!r}, expected True or False.")
+        base.check_flag("double_pass", self.double_pass)
 
     @property
     def num_cells(self) -> int:
@@ -97,19 +94,19 @@ class Othello(base.BoardGame):
     def _allows(self, state: base.State, action: jax.Array) -> jax.Array:
         mine, theirs = _sides(state)
         disc = self._disc(action)
-        is_free = _any(_map(operator.and_, disc, self._free(mine, theirs)))
-        turns = is_free & _any(self._turned(mine, theirs, disc))
-        return jnp.where(action == self.num_cells, ~_any(self._moves(mine, theirs)), turns)
+        is_free = is_any(each(operator.and_, disc, self._free(mine, theirs)))
+        turns = is_free & is_any(self._turned(mine, theirs, disc))
+        return jnp.where(action == self.num_cells, ~is_any(self._moves(mine, theirs)), turns)
 
     def _play(self, state: base.State, action: jax.Array, key: jax.Array | None) -> base.State:
         mine, theirs = _sides(state)
         disc = self._disc(action)
         turned = self._turned(mine, theirs, disc)
-        mine = _map(lambda m, d, t: m | d | t, mine, disc, turned)
-        theirs = _map(operator.xor, theirs, turned)
+        mine = each(lambda m, d, t: m | d | t, mine, disc, turned)
+        theirs = each(operator.xor, theirs, turned)
         passed = action == self.num_cells
         if self.double_pass:
-            settled = ~_any(theirs) | ~_any(self._free(mine, theirs))
+            settled = ~is_any(theirs) | ~is_any(self._free(mine, theirs))
             over = settled | (passed & (state.board[4] != 0))
         else:
             over = ~self._can_anybody_move(mine, theirs)
@@ -117,7 +114,7 @@ class Othello(base.BoardGame):
 
     def _moved(self, mine: Words, theirs: Words, passed: jax.Array, over: jax.Array, mover: jax.Array) -> base.State:
         # The state after `mover`, whose discs are `mine`, has played.
-        lead = jnp.sign(_count(mine) - _count(theirs)).astype(jnp.float32)
+        lead = jnp.sign(count(mine) - count(theirs)).astype(jnp.float32)
         return base.State(
             board=self._board(theirs, mine, passed),
             to_play=1 - mover,
@@ -178,21 +175,21 @@ class Othello(base.BoardGame):
 
     def _free(self, mine: Words, theirs: Words) -> Words:
         full = np.uint32(2**self._half - 1)
-        return _map(lambda m, t: ~(m | t) & full, mine, theirs)
+        return each(lambda m, t: ~(m | t) & full, mine, theirs)
 
     def _can_anybody_move(self, one: Words, other: Words) -> jax.Array:
-        return _any(self._moves(one, other)) | _any(self._moves(other, one))
+        return is_any(self._moves(one, other)) | is_any(self._moves(other, one))
 
     def _moves(self, mine: Words, theirs: Words) -> Words:
         """The empty cells from which a line over the other's discs leads to an own one."""
         ends = [self._shift(run, step) for step, run in self._runs(mine, theirs).items()]
-        return _map(operator.and_, _union(ends), self._free(mine, theirs))
+        return each(operator.and_, union(*ends), self._free(mine, theirs))
 
     def _turned(self, mine: Words, theirs: Words, disc: Words) -> Words:
         """The discs that a new one encloses: they follow on it in one direction and on an own one in the opposite."""
         back = self._runs(mine, theirs)
-        lines = [_map(operator.and_, run, back[-step]) for step, run in self._runs(disc, theirs).items()]
-        return _map(self._once, _union(lines))
+        lines = [each(operator.and_, run, back[-step]) for step, run in self._runs(disc, theirs).items()]
+        return each(self._once, union(*lines))
 
     def _once(self, word: jax.Array) -> jax.Array:
         # `base.once` for a word: each row is looked up in a table that has it in its own place.
@@ -204,17 +201,17 @@ class Othello(base.BoardGame):
 
     def _runs(self, seeds: Words, theirs: Words) -> dict[int, Words]:
         """For each of the eight steps: the discs of `theirs` that follow on a seed without a gap."""
-        inner = _map(operator.and_, theirs, (self._inner, self._inner))
+        inner = each(operator.and_, theirs, (self._inner, self._inner))
         lines = {self.size: theirs, 1: inner, self.size - 1: inner, self.size + 1: inner}
         return {s: self._run(seeds, line, s) for step, line in lines.items() for s in (step, -step)}
 
     def _run(self, seeds: Words, line: Words, step: int) -> Words:
         # Between two discs lie at most size - 2 others. The first two are reached one by one, the rest by twos.
-        run = _map(operator.and_, line, self._shift(seeds, step))
-        run = _map(_add_within, run, line, self._shift(run, step))
-        pairs = _map(operator.and_, line, self._shift(line, step))
+        run = each(operator.and_, line, self._shift(seeds, step))
+        run = each(_add_within, run, line, self._shift(run, step))
+        pairs = each(operator.and_, line, self._shift(line, step))
         for _ in range(self.size // 2 - 2):
-            run = _map(_add_within, run, pairs, self._shift(run, 2 * step))
+            run = each(_add_within, run, pairs, self._shift(run, 2 * step))
         return run
 
     def _shift(self, words: Words, distance: int) -> Words:
@@ -238,21 +235,3 @@ def _add_within(run: jax.Array, line: jax.Array, moved: jax.Array) -> jax.Array:
 def _sides(state: base.State) -> tuple[Words, Words]:
     words = state.board
     return (words[0], words[1]), (words[2], words[3])
-
-
-def _map(function: Callable[..., jax.Array], *sets: Any) -> Words:
-    upper, lower = (function(*words) for words in zip(*sets, strict=True))
-    return upper, lower
-
-
-def _union(sets: list[Words]) -> Words:
-    return _map(lambda *words: functools.reduce(operator.or_, words), *sets)
-
-
-def _any(cells: Words) -> jax.Array:
-    return (cells[0] | cells[1]) != 0
-
-
-def _count(cells: Words) -> jax.Array:
-    upper, lower = map(jax.lax.population_count, cells)
-    return (upper + lower).astype(jnp.int32)

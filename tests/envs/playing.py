@@ -55,6 +55,20 @@ def _random_moves(env: Any, games: int, plies: int, key: jax.Array) -> Any:
     return join(states, last), join(masks, jax.vmap(env.legal_action_mask)(last)), moves
 
 
+@functools.cache
+def pgx_program(env: Any) -> Any:
+    """Compile the playing of given moves [T, G] on a game of pgx: all states, the first ones included."""
+
+    @jax.jit
+    def games(moves: jax.Array) -> Any:
+        start = jax.vmap(env.init)(jax.random.split(jax.random.key(3), moves.shape[1]))
+        step = jax.vmap(env.step)
+        _, rest = jax.lax.scan(lambda states, actions: (step(states, actions),) * 2, start, moves)
+        return jax.tree.map(lambda first, x: jnp.concatenate([first[None], x]), start, rest)
+
+    return games
+
+
 @dataclasses.dataclass(frozen=True)
 class Layer:
     """The distinct positions after some number of plies, as NumPy arrays."""

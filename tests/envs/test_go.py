@@ -16,7 +16,7 @@ import pyspiel
 import pytest
 
 import envs
-from envs import groups
+from envs import bitboard, groups
 from tests.envs import playing
 
 SUICIDE = {"suicide": True}
@@ -186,7 +186,7 @@ def test_c167_fillings_whose_groups_have_liberties(size: int, positions: int) ->
     @jax.vmap
     def is_legal(stones: jax.Array) -> jax.Array:
         (black, white), _ = points.survey(*(tuple(words) for words in stones))
-        return ~groups.is_any(groups.union(black, white))
+        return ~bitboard.is_any(bitboard.union(black, white))
 
     fillings = np.array(list(itertools.product(range(3), repeat=size**2)))
     stones = np.stack([fillings == 1, fillings == 2], axis=1)[:, :, None]
@@ -442,7 +442,7 @@ def test_open_spiel_agrees_at_every_ply(size: int, games: int) -> None:
 def test_pgx_agrees_at_every_ply(size: int, games: int) -> None:
     """pgx leaves moves that repeat a board in its mask, but then the mover loses; the length limit it scores."""
     env, other = envs.Go(size, history=8), pgx.go.Go(size=size)
-    program = jax.numpy_rank_promotion("allow")(_pgx_program(other))
+    program = jax.numpy_rank_promotion("allow")(playing.pgx_program(other))
     for seed in range(0, games, 100):
         states, masks, moves = playing.random_moves(env, min(games, 100), env.limit, seed=seed)
         theirs = jax.device_get(program(moves))
@@ -460,17 +460,6 @@ def test_pgx_agrees_at_every_ply(size: int, games: int) -> None:
         after = _pgx_steps(other, before, extra[:, 2].astype(np.int32))
         assert after.terminated.all()
         assert (np.take_along_axis(after.rewards, before.current_player[:, None], axis=1) == -1).all()
-
-
-def _pgx_program(env: Any) -> Any:
-    @jax.jit
-    def games(moves: jax.Array) -> Any:
-        start = jax.vmap(env.init)(jax.random.split(jax.random.key(3), moves.shape[1]))
-        step = jax.vmap(env.step)
-        _, rest = jax.lax.scan(lambda states, actions: (step(states, actions),) * 2, start, moves)
-        return jax.tree.map(lambda first, x: jnp.concatenate([first[None], x]), start, rest)
-
-    return games
 
 
 def _pgx_steps(env: Any, states: Any, actions: np.ndarray) -> Any:

@@ -9,7 +9,6 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pgx
 import pyspiel
@@ -82,7 +81,7 @@ def test_open_spiel_agrees_at_every_ply(
 def test_pgx_agrees_at_every_ply(name: str, options: dict[str, Any], plies: int, games: int) -> None:
     env = envs.make(name, **options)
     states, masks, moves = playing.random_moves(env, games, plies, seed=2)
-    theirs = jax.device_get(_pgx_program(_pgx(name))(moves))
+    theirs = jax.device_get(playing.pgx_program(_pgx(name))(moves))
     beginner = theirs.current_player[0]
     np.testing.assert_array_equal(states.terminated, theirs.terminated)
     live = ~states.terminated
@@ -102,23 +101,11 @@ def _pgx(name: str) -> Any:
     return pgx.make(name)
 
 
-@functools.cache
-def _pgx_program(env: Any) -> Any:
-    @jax.jit
-    def games(moves: jax.Array) -> Any:
-        start = jax.vmap(env.init)(jax.random.split(jax.random.key(3), moves.shape[1]))
-        step = jax.vmap(env.step)
-        _, rest = jax.lax.scan(lambda states, actions: (step(states, actions),) * 2, start, moves)
-        return jax.tree.map(lambda first, x: jnp.concatenate([first[None], x]), start, rest)
-
-    return games
-
-
 @pytest.mark.parametrize(("name", "plies", "moves"), [("tic_tac_toe", 10, [4, 4]), ("connect_four", 43, [3] * 7)])
 def test_pgx_punishes_an_illegal_move_alike(name: str, plies: int, moves: list[int]) -> None:
     padded = np.zeros((plies, GAMES), np.int32)
     padded[: len(moves), 0] = moves
-    theirs = jax.tree.map(lambda x: x[: len(moves) + 1, 0], jax.device_get(_pgx_program(_pgx(name))(padded)))
+    theirs = jax.tree.map(lambda x: x[: len(moves) + 1, 0], jax.device_get(playing.pgx_program(_pgx(name))(padded)))
     ours = playing.play(envs.make(name), moves)
     assert theirs.terminated[-1] and ours.terminated
     loser = theirs.current_player[-2] ^ theirs.current_player[0]
