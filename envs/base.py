@@ -29,7 +29,6 @@ from envs.moves import ActionLayout
 
 PyTree = Any
 S = TypeVar("S")
-_FALSE_TRUE = np.array([False, True])  # `once`
 
 
 @jax.tree_util.register_dataclass
@@ -201,13 +200,16 @@ def auto_reset(env: Steppable[S], state: S, action: jax.Array, key: jax.Array) -
     return after, select(is_finished(after), env.init(init_key), after)
 
 
-def once(condition: ArrayLike) -> jax.Array:
-    """Return `condition`, [] bool, unchanged, but have it computed once.
+def once(value: ArrayLike, limit: int = 2) -> jax.Array:
+    """Return `value`, a bool or an integer from 0 to `limit` - 1, [], unchanged, but have it computed once.
 
     Every field of the next state depends on whether a move was legal and whether it ended the game, and XLA's CPU
-    backend would compute both again for each field. It never repeats a lookup, so this is one, in a table of two.
+    backend would compute both again for each field. It never repeats a lookup, so this is one, in a table of all there
+    are.
     """
-    return jnp.asarray(_FALSE_TRUE).at[jnp.asarray(condition, bool).astype(jnp.int32)].get(mode="promise_in_bounds")
+    value = jnp.asarray(value)
+    table = np.arange(limit).astype(value.dtype)
+    return jnp.asarray(table).at[value.astype(jnp.int32)].get(mode="promise_in_bounds")
 
 
 def is_finished(state: Any) -> jax.Array:

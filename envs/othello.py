@@ -192,11 +192,10 @@ class Othello(base.BoardGame):
         return each(self._once, union(*lines))
 
     def _once(self, word: jax.Array) -> jax.Array:
-        # `base.once` for a word: each row is looked up in a table that has it in its own place.
-        table, last = np.arange(2**self.size, dtype=np.uint32), np.uint32(2**self.size - 1)
+        # `base.once` for a word, row by row.
+        limit = 2**self.size
         starts = range(0, self._half, self.size)
-        rows = [((word >> start) & last).astype(jnp.int32) for start in starts]
-        rows = [jnp.asarray(table).at[row].get(mode="promise_in_bounds") for row in rows]
+        rows = [base.once((word >> start) & np.uint32(limit - 1), limit) for start in starts]
         return functools.reduce(operator.or_, (row << start for row, start in zip(rows, starts)))
 
     def _runs(self, seeds: Words, theirs: Words) -> dict[int, Words]:

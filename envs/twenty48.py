@@ -15,6 +15,7 @@ slide toward line 0: cells of a line are side by side in a word and move at once
 import dataclasses
 import functools
 import itertools
+import operator
 from typing import Any, ClassVar
 
 import jax
@@ -22,20 +23,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import base
+from envs.bitboard import Words, each, is_any, words_of
 from envs.chance import ChanceGame
 from envs.moves import ActionLayout
 
 _BITS = 5
 _CELL = np.uint32(2**_BITS - 1)
 _LOWS = np.uint32(sum(1 << _BITS * i for i in range(6)))  # the lowest bit of every cell
-_SHARE_OF_FOURS = np.uint32(round(0.1 * 2**32))
 _LEFT, _UP, _RIGHT, _DOWN = range(4)
-
-Lines = tuple[jax.Array, ...]  # words [] uint32
-
-# XLA's CPU backend would compute a word's past anew for each word that depends on it: a minute instead of
-# seconds to compile. Behind this it is computed once.
-_settled = jax.lax.optimization_barrier
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,16 +115,15 @@ class Twenty48(ChanceGame):
         return state
 
     def _legal(self, state: base.State) -> jax.Array:
-        left, up, right, down = self._movable(_words(state.board))
-        return jnp.stack([left, up, right, down])
+        return (self._movable(words_of(state.board)) >> np.arange(4, dtype=np.int32)) & 1 != 0
 
     def _allows(self, state: base.State, action: jax.Array) -> jax.Array:
-        rows = _words(state.board)
-        return _any(before ^ after for before, after in zip(rows, self._slid(rows, action)[0], strict=True))
+        rows = words_of(state.board)
+        return is_any(each(operator.xor, rows, self._slid(rows, action)[0]))
 
     def _decide(self, state: base.State, action: jax.Array) -> base.State:
-        rows, reward = self._slid(_words(state.board), action)
-        return dataclasses.replace(state, board=jnp.stack(rows), rewards=reward[None])
+        rows, reward = self._slid(words_of(state.board), action)
+        return dataclasses.replace(state, board=_board(rows), rewards=reward[None])
 
     def _odds(self, afterstate: base.State) -> jax.Array:
         empty = (self._exponents(afterstate) == 0).reshape(-1, 1)
@@ -140,17 +134,16 @@ class Twenty48(ChanceGame):
         cell, four = outcome >> 1, outcome & 1
         row, column = cell // self.columns, cell % self.columns
         tile = (1 + four).astype(jnp.uint32) << (_BITS * column).astype(jnp.uint32)
-        words = enumerate(_words(afterstate.board))
-        rows = _settled(tuple(word | jnp.where(row == i, tile, jnp.uint32(0)) for i, word in words))
-        stuck = ~functools.reduce(jnp.logical_or, self._movable(rows))
-        return dataclasses.replace(afterstate, board=jnp.stack(rows), terminated=base.once(stuck))
+        words = enumerate(words_of(afterstate.board))
+        rows = tuple(word | jnp.where(row == i, tile, jnp.uint32(0)) for i, word in words)
+        return dataclasses.replace(afterstate, board=_board(rows), terminated=self._movable(rows) == 0)
 
     def _draw(self, afterstate: base.State, key: jax.Array) -> jax.Array:
-        # The k-th empty cell for a random k. What 26 bits leave uneven is of the order of 1e-7.
-        bits = jax.random.bits(key, (2,), jnp.uint32)
-        holes = [~_filled(word) & self._inside for word in _words(afterstate.board)]
+        # A number from 0 to 10 * (empty cells) - 1: its tens choose the cell, and a last digit of 0 a 4. What the bits
+        # leave uneven is of the order of 1e-7.
+        holes = [~_filled(word) & self._inside for word in words_of(afterstate.board)]
         *before, total = itertools.accumulate(map(jax.lax.population_count, holes), initial=jnp.uint32(0))
-        k = ((bits[0] >> 6) * total) >> 26
+        k, digit = jnp.divmod(_below(10 * total, jax.random.bits(key, (), jnp.uint32)), 10)
         row, word, rest = jnp.int32(0), holes[0], k
         for below, first in zip(holes[1:], before[1:], strict=True):
             row = jnp.where(k >= first, row + 1, row)
@@ -158,7 +151,7 @@ class Twenty48(ChanceGame):
         for skipped in range(1, self.columns):
             word = jnp.where(rest >= skipped, word & (word - 1), word)  # without its lowest hole
         column = jax.lax.population_count((word & -word) - 1).astype(jnp.int32) // _BITS
-        return _settled(2 * (row * self.columns + column) + (bits[1] < _SHARE_OF_FOURS).astype(jnp.int32))
+        return base.once(2 * (row * self.columns + column) + (digit == 0).astype(jnp.int32), self.num_outcomes)
 
     @property
     def _shifts(self) -> np.ndarray:
@@ -173,30 +166,32 @@ class Twenty48(ChanceGame):
         """[rows, columns] uint32."""
         return (state.board[:, None] >> self._shifts[None]) & _CELL
 
-    def _movable(self, rows: Lines) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """Tell whether anything moves left, up, right, down: [] bool each."""
+    def _movable(self, rows: Words) -> jax.Array:
+        """Tell whether anything moves left, up, right, down: [] int32, bit a for action a."""
         left, right = zip(*(_pulls(word, word >> _BITS, self._inside >> _BITS) for word in rows), strict=True)
         up, down = zip(*(_pulls(*pair, self._inside) for pair in itertools.pairwise(rows)), strict=True)
-        return _any(left), _any(up), _any(right), _any(down)
+        moves = (is_any(words).astype(jnp.int32) << action for action, words in enumerate((left, up, right, down)))
+        return base.once(functools.reduce(jnp.bitwise_or, moves), limit=16)
 
-    def _slid(self, rows: Lines, action: jax.Array) -> tuple[Lines, jax.Array]:
+    def _slid(self, rows: Words, action: jax.Array) -> tuple[Words, jax.Array]:
         """Slide and merge; gives the sum of the tiles made, [] float32, too."""
         upright, backward = (action & 1) == 1, action >= 2
         down, across = _turned(rows, backward), _turned(_transposed(rows, self.columns), backward)
         lines = tuple(jnp.where(upright, a, b) for a, b in itertools.zip_longest(down, across, fillvalue=jnp.uint32(0)))
-        lines, made = _settled(_merged(_settled(_packed(_settled(lines)))))
+        lines, made = _merged(_packed(lines))
         reward = functools.reduce(jnp.add, map(_sum_of_tiles, lines, made))
         down = _turned(lines[: self.rows], backward)
         across = _transposed(_turned(lines[: self.columns], backward), self.rows)
         return tuple(jnp.where(upright, a, b) for a, b in zip(down, across, strict=True)), reward.astype(jnp.float32)
 
 
-def _words(board: jax.Array) -> Lines:
-    return tuple(board[i] for i in range(board.shape[0]))
-
-
-def _any(words: Any) -> jax.Array:
-    return functools.reduce(jnp.bitwise_or, words) != 0
+def _board(words: Words) -> jax.Array:
+    # Of `jnp.stack` XLA's CPU backend would make one loop that chooses a word's program element by element, where
+    # nothing vectorises. Written one after another, each word is a loop of its own.
+    board = jnp.zeros(len(words), jnp.uint32)
+    for i, word in enumerate(words):
+        board = jax.lax.dynamic_update_index_in_dim(board, word, i, axis=0)
+    return board
 
 
 def _filled(word: jax.Array) -> jax.Array:
@@ -211,11 +206,11 @@ def _pulls(near: jax.Array, far: jax.Array, pairs: np.uint32) -> tuple[jax.Array
     return ((is_far & ~is_near) | merges) & pairs, ((is_near & ~is_far) | merges) & pairs
 
 
-def _turned(lines: Lines, backward: jax.Array) -> Lines:
+def _turned(lines: Words, backward: jax.Array) -> Words:
     return tuple(jnp.where(backward, b, a) for a, b in zip(lines, lines[::-1], strict=True))
 
 
-def _transposed(lines: Lines, length: int) -> Lines:
+def _transposed(lines: Words, length: int) -> Words:
     """Make lines of the first `length` cells of each word."""
     return tuple(
         functools.reduce(jnp.bitwise_or, (((word >> _BITS * j) & _CELL) << _BITS * i for i, word in enumerate(lines)))
@@ -223,14 +218,14 @@ def _transposed(lines: Lines, length: int) -> Lines:
     )
 
 
-def _packed(lines: Lines) -> Lines:
+def _packed(lines: Words) -> Words:
     """Close the holes: what lies beyond one moves up."""
     for line in reversed(range(len(lines) - 1)):
         lines = _closed(lines, line, _LOWS & ~_filled(lines[line]))
     return lines
 
 
-def _merged(lines: Lines) -> tuple[Lines, Lines]:
+def _merged(lines: Words) -> tuple[Words, Words]:
     """Merge packed lines; marks the tiles made by their lowest bits, too."""
     made = []
     for line in range(len(lines) - 1):
@@ -241,7 +236,7 @@ def _merged(lines: Lines) -> tuple[Lines, Lines]:
     return lines, (*made, jnp.zeros_like(made[0]))
 
 
-def _closed(lines: Lines, line: int, holes: jax.Array) -> Lines:
+def _closed(lines: Words, line: int, holes: jax.Array) -> Words:
     """Drop the cells of `line` whose lowest bits are in `holes`: those of the next line come there, and so on."""
     mask = holes * _CELL
     moved = [
@@ -255,6 +250,11 @@ def _sum_of_tiles(word: jax.Array, marks: jax.Array) -> jax.Array:
     """Add up the marked tiles of a word: [] uint32, enough for all a board can hold."""
     shifts = range(0, 6 * _BITS, _BITS)
     return functools.reduce(jnp.add, (((marks >> i) & 1) << ((word >> i) & _CELL) for i in shifts))
+
+
+def _below(limit: jax.Array, bits: jax.Array) -> jax.Array:
+    """Make 32 random bits a number from 0 to `limit` - 1, `limit` at most 2^16: the high word of their product."""
+    return ((bits >> 16) * limit + ((bits & 0xFFFF) * limit >> 16)) >> 16
 
 
 def _turn_policy(policy: Any, *, flips: tuple[bool, bool, bool]) -> Any:
