@@ -30,7 +30,6 @@ from envs.moves import ActionLayout
 _BITS = 5
 _CELL = np.uint32(2**_BITS - 1)
 _LOWS = np.uint32(sum(1 << _BITS * i for i in range(6)))  # the lowest bit of every cell
-_LEFT, _UP, _RIGHT, _DOWN = range(4)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,15 +11,16 @@ _ROUNDING = 1e-5  # relative, of scores of ordinary size
 def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     """Return the allowed action of the highest score; ties go to the higher prior, then to the lower index.
 
-    `scores`, `prior` and `allowed` are `[A]`. A score that is not a number counts as the lowest. With nothing
-    allowed the result is 0. Three maxima, because XLA's `argmax` is several times slower on CPU.
+    `scores`, `prior` and `allowed` are `[A]`; a prior may be given by its logarithm. A score that is not a number
+    counts as the lowest. With nothing allowed the result is 0. Three maxima, because XLA's `argmax` is several times
+    slower on CPU.
     """
     num_actions = scores.shape[0]
     low = jnp.finfo(scores.dtype).min
     ranked = jnp.where(allowed, jnp.where(scores > low, scores, low), -jnp.inf)
     top = _maximum(ranked)
     tied = allowed & (ranked == top)
-    ranked_prior = jnp.where(tied, prior, -1)
+    ranked_prior = jnp.where(tied, prior, -jnp.inf)
     best = tied & (ranked_prior == _maximum(ranked_prior))
     # A compiler may compute a score twice and round it differently for the maximum (a fused multiply-add). Then nothing
     # is best, and the first action that is within rounding of the maximum is taken; never one that is not allowed.
@@ -34,7 +35,7 @@ def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
 
 def best(node: Node, scores: jax.Array) -> jax.Array:
     """Return the legal action of the highest score `[A]`, ties as in `pick`."""
-    return pick(scores, node.prior, node.legal_action_mask)
+    return pick(scores, node.prior_logits, node.legal_action_mask)  # not by the prior: `exp` takes longer than the rest
 
 
 def owed(node: Node, policy: jax.Array) -> jax.Array:
