@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 
+from jaxmcts import checks
 from jaxmcts.backup import Added, Relay, Update, mean_backup
 from jaxmcts.model import Number, PyTree
 from jaxmcts.qvalue import Fpu, complete, fpu_zero
@@ -162,9 +163,4 @@ def _grave(
 
 
 def _kept(rule_state: PyTree) -> Amaf:
-    if not isinstance(rule_state, Amaf):
-        raise TypeError(
-            f"`rule_state` is a {type(rule_state).__name__}, expected an `Amaf`: search with `backup=amaf_backup` and "
-            "`rule_state=no_amaf(B, capacity, A)`."
-        )
-    return rule_state
+    return checks.kept(rule_state, Amaf, backup="amaf_backup", start="no_amaf(B, capacity, A)")

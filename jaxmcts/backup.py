@@ -84,7 +84,7 @@ def recompute_backup(
     del value
 
     def mean(q: jax.Array, visits: jax.Array) -> jax.Array:
-        return (raw_weight * parent.raw_value + jnp.sum(visits * q)) / (raw_weight + jnp.sum(visits))
+        return (raw_weight * parent.raw_value + jnp.sum(visits * q)) / (raw_weight + parent.child_visits + 1)
 
     return _recomputed(parent, edge, child, mean)
 
@@ -105,7 +105,7 @@ def max_mean_backup(
     del value
 
     def mixed(q: jax.Array, visits: jax.Array) -> jax.Array:
-        return (1 - max_weight) * mean_value(q, visits) + max_weight * highest_value(q, visits)
+        return (1 - max_weight) * mean_value(q, visits, parent.child_visits + 1) + max_weight * highest_value(q, visits)
 
     return _recomputed(parent, edge, child, mixed)
 
@@ -127,7 +127,8 @@ def power_mean_backup(
     del value
 
     def mean(q: jax.Array, visits: jax.Array) -> jax.Array:
-        return low + (high - low) * power_mean(jnp.clip((q - low) / (high - low), 0, 1), visits, power)
+        x = jnp.clip((q - low) / (high - low), 0, 1)
+        return low + (high - low) * power_mean(x, visits, parent.child_visits + 1, power)
 
     return _recomputed(parent, edge, child, mean)
 
@@ -146,9 +147,9 @@ def _one_hot(edge: Edge, parent: Node) -> jax.Array:
     return jnp.arange(parent.q.shape[0], dtype=edge.action.dtype) == edge.action
 
 
-def mean_value(q: jax.Array, visits: jax.Array) -> jax.Array:
-    """Return the mean `[]` of `q [A]` weighted by `visits [A]`, of which there are some."""
-    return jnp.sum(visits * q) / jnp.sum(visits)
+def mean_value(q: jax.Array, visits: jax.Array, num_visits: Number) -> jax.Array:
+    """Return the mean `[]` of `q [A]` weighted by `visits [A]`, whose sum is `num_visits` > 0."""
+    return jnp.sum(visits * q) / num_visits
 
 
 def highest_value(q: jax.Array, visits: jax.Array) -> jax.Array:
@@ -156,25 +157,43 @@ def highest_value(q: jax.Array, visits: jax.Array) -> jax.Array:
     return jnp.max(jnp.where(visits > 0, q, -jnp.inf))
 
 
-def power_mean(x: jax.Array, visits: jax.Array, power: Number) -> jax.Array:
-    """Return (sum N x^power / sum N)^(1 / power) `[]` for `x [A]` in [0, 1].
+def power_mean(x: jax.Array, visits: jax.Array, num_visits: Number, power: Number) -> jax.Array:
+    """Return (sum N x^power / sum N)^(1 / power) `[]` for `x [A]` in [0, 1] and `num_visits` = sum N.
 
     By the largest x, so that a high power neither overflows nor underflows.
     """
     top = highest_value(x, visits)
     shares = jnp.where(visits > 0, x / jnp.where(top > 0, top, 1), 0)
-    return top * mean_value(shares**power, visits) ** (1 / power)
+    return top * mean_value(shares**power, visits, num_visits) ** (1 / power)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Sums of squared deviations of the returns from their mean: what `variance_backup` keeps of nodes."""
+
+    edges: jax.Array  # [..., A] of those through each edge
+    node: jax.Array  # [...] of those that V(s) is the mean of, the node's own evaluation among them
+
+
+def no_spread(batch_size: int, capacity: int, num_actions: int) -> Spread:
+    """Return the `rule_state` of trees without simulations, `[B, capacity, ...]`."""
+    dtype = jnp.result_type(float)
+    shape = batch_size, capacity
+    return Spread(edges=jnp.zeros((*shape, num_actions), dtype), node=jnp.zeros(shape, dtype))
 
 
 def variance_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
-    """Average returns, and keep the spread of each edge's: `rule_state [A]` is the sum of squares about their mean.
+    """Average returns, and keep how far each edge's and each node's are spread about their mean.
 
-    Start with `rule_state=jnp.zeros((B, capacity, A))`; read with `qvalue.edge_variance` and `qvalue.node_variance`.
+    Start with `rule_state=no_spread(B, capacity, A)`; read with `qvalue.edge_variance` and `qvalue.node_variance`.
     Welford's form, which does not lose small variances next to large means.
     """
     update, returns = mean_backup(parent, edge, child, value)
-    spread = (returns - edge.q) * (returns - update.q)  # 0 at the first visit, where q is the return
-    return dataclasses.replace(update, rule_state=AtEdge(Added(spread))), returns
+    of_edge = (returns - edge.q) * (returns - update.q)  # 0 at the first visit, where q is the return
+    of_node = (returns - parent.value) * (returns - update.value)
+    more = Spread(edges=AtEdge(Added(of_edge)), node=Added(of_node))  # type: ignore[arg-type]  # instead of arrays
+    return dataclasses.replace(update, rule_state=more), returns
 
 
 def bounds_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:

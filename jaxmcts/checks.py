@@ -4,13 +4,15 @@ What only the device can know (a finished game in the batch, NaN from a network)
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmcts.model import Evaluation, Model, PyTree, Transition
+
+T = TypeVar("T")
 
 
 def count(name: str, number: Any) -> None:
@@ -197,8 +199,18 @@ def rule_state(given: PyTree, batch_size: int, capacity: int) -> None:
             )
 
 
-def kept(given: Any, shape: tuple[int, ...], *, backup: str, start: str) -> jax.Array:
-    """Demand the share of `rule_state` that a backup keeps and a rule reads."""
+def kept(given: Any, kind: type[T], *, backup: str, start: str) -> T:
+    """Demand the `rule_state` that a backup keeps and a rule reads."""
+    if not isinstance(given, kind):
+        raise TypeError(
+            f"`rule_state` is a {type(given).__name__}, expected `{kind.__name__}`: this rule reads what `{backup}` "
+            f"keeps, so search with `backup={backup}` and `rule_state={start}`."
+        )
+    return given
+
+
+def kept_array(given: Any, shape: tuple[int, ...], *, backup: str, start: str) -> jax.Array:
+    """Demand the same where it is one array."""
     if getattr(given, "shape", None) != shape:
         raise TypeError(
             f"`rule_state` is {jax.tree.map(jnp.shape, given)}, expected an array of shape {shape}: this rule reads "

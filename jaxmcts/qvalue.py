@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmcts import checks
+from jaxmcts.backup import Spread
 from jaxmcts.model import Number
 from jaxmcts.tree import Node
 
@@ -111,25 +112,19 @@ def sibling_range(node: Node) -> tuple[jax.Array, jax.Array]:
     return jnp.minimum(jnp.min(q), node.value), jnp.maximum(jnp.max(q), node.value)
 
 
-def squared_deviations(node: Node) -> jax.Array:
-    """Return the sum of squared deviations of each edge's returns from their mean `[A]`; needs `variance_backup`."""
-    start = "jnp.zeros((B, capacity, A))"
-    return checks.kept(node.rule_state, node.q.shape, backup="variance_backup", start=start)
-
-
 def edge_variance(node: Node) -> jax.Array:
     """Return the variance of each edge's returns `[A]`, 0 where unvisited; needs `variance_backup`."""
-    return squared_deviations(node) / jnp.maximum(node.visits, 1)
+    return spread(node).edges / jnp.maximum(node.visits, 1)
 
 
 def node_variance(node: Node) -> jax.Array:
-    """Return the variance `[]` of all that V(s) is the mean of; needs `variance_backup`.
+    """Return the variance `[]` of all that V(s) is the mean of; needs `variance_backup`."""
+    return spread(node).node / node.total_visits
 
-    The variance within the edges, that between their means, and the node's own evaluation, weighted by visits.
-    """
-    between_edges = node.visits * (node.q - node.value) ** 2
-    own = (node.raw_value - node.value) ** 2
-    return (jnp.sum(squared_deviations(node) + between_edges) + own) / node.total_visits
+
+def spread(node: Node) -> Spread:
+    """Return the sums of squared deviations of a node's returns; needs `variance_backup`."""
+    return checks.kept(node.rule_state, Spread, backup="variance_backup", start="no_spread(B, capacity, A)")
 
 
 def mixed_value(node: Node) -> jax.Array:
@@ -138,7 +133,7 @@ def mixed_value(node: Node) -> jax.Array:
     v_mix = (v + S sum_visited(P q) / sum_visited(P)) / (1 + S), S the child visits; v itself if S = 0.
     """
     visited = node.visits > 0
-    num_visits = jnp.sum(node.visits)
+    num_visits = node.child_visits
     # An edge can be visited although its prior rounds to 0; the tiny floor keeps the weighted mean defined.
     weight = jnp.where(visited, jnp.maximum(node.prior, jnp.finfo(node.prior.dtype).tiny), 0)
     total = jnp.sum(weight)

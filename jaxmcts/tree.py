@@ -137,6 +137,11 @@ class Node:
     extras: PyTree = ()  # what the model's evaluation gave beside value and prior
     rule_state: PyTree = ()
 
+    @property
+    def child_visits(self) -> jax.Array:
+        """The sum of `visits`, S(s), `[]`; without adding them up."""
+        return self.total_visits - 1
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ rules see it as `node.extras`.
 
     weight = Partial(error_weight, coeff=0.25)                       # of a node whose extras are the error
     tree = jaxmcts.search(..., select=Partial(by_weight, rule=engines.katago), root_select=...,
-                          backup=weighted_backup(weight), rule_state=jnp.zeros((B, capacity, A)))
+                          backup=weighted_backup(weight), rule_state=no_weights(B, capacity, A))
 """
 
 import dataclasses
@@ -22,11 +22,27 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 
 from jaxmcts import checks
-from jaxmcts.backup import AtEdge, Relay, Update
+from jaxmcts.backup import Added, AtEdge, Relay, Update
 from jaxmcts.model import Number
 from jaxmcts.tree import Edge, Node
 
 Weight = Callable[[Node], jax.Array]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Weights:
+    """The summed weights of the simulations through each edge of nodes, and through all of them."""
+
+    edges: jax.Array  # [..., A]
+    total: jax.Array  # [...]
+
+
+def no_weights(batch_size: int, capacity: int, num_actions: int) -> Weights:
+    """Return the `rule_state` of trees without simulations, `[B, capacity, ...]`."""
+    dtype = jnp.result_type(float)
+    shape = batch_size, capacity
+    return Weights(edges=jnp.zeros((*shape, num_actions), dtype), total=jnp.zeros(shape, dtype))
 
 
 def _extras(node: Node) -> jax.Array:
@@ -54,7 +70,7 @@ def error_weight(
 def weighted_backup(weight: Weight = error_weight) -> Relay:
     """Average returns, each by the `weight(node) > 0` of the node whose evaluation it is.
 
-    `rule_state [A]` holds the summed weights of the simulations through each edge.
+    `rule_state` begins as `no_weights(B, capacity, A)`.
     """
     return Relay(fn=Partial(_average, weight=weight), start=Partial(_weighed, weight=weight))
 
@@ -68,11 +84,12 @@ def _average(
 ) -> tuple[Update, tuple[jax.Array, jax.Array]]:
     value, passed = message
     returns = edge.reward + edge.discount * value
-    weights = summed_weights(parent)
+    before = weight(parent) + summed_weights(parent).total
+    more = Weights(edges=AtEdge(Added(passed)), total=Added(passed))  # type: ignore[arg-type]  # instead of arrays
     update = Update(
         q=edge.reward + edge.discount * child.value,
-        value=parent.value + (returns - parent.value) * passed / (weight(parent) + jnp.sum(weights) + passed),
-        rule_state=AtEdge(weights[edge.action] + passed),
+        value=parent.value + (returns - parent.value) * passed / (before + passed),
+        rule_state=more,
     )
     return update, (returns, passed)
 
@@ -80,10 +97,9 @@ def _average(
 def by_weight(node: Node, *, rule: Callable[[Node], jax.Array]) -> jax.Array:
     """Select by `rule` with summed weights in place of visits; N(s) is 1 and the weights of the edges."""
     weights = summed_weights(node)
-    return rule(dataclasses.replace(node, visits=weights, total_visits=1 + jnp.sum(weights)))
+    return rule(dataclasses.replace(node, visits=weights.edges, total_visits=1 + weights.total))
 
 
-def summed_weights(node: Node) -> jax.Array:
-    """Return the summed weights of the simulations through each edge `[A]`; needs `weighted_backup`."""
-    start = "jnp.zeros((B, capacity, A))"
-    return checks.kept(node.rule_state, node.q.shape, backup="weighted_backup", start=start)
+def summed_weights(node: Node) -> Weights:
+    """Return the summed weights of the simulations through a node's edges; needs `weighted_backup`."""
+    return checks.kept(node.rule_state, Weights, backup="weighted_backup(...)", start="no_weights(B, capacity, A)")

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmcts.model import Number
-from jaxmcts.qvalue import edge_variance, squared_deviations
+from jaxmcts.qvalue import edge_variance, spread
 from jaxmcts.rules.pick import has_most_visits, pick
 from jaxmcts.tree import Node
 
@@ -74,7 +74,7 @@ def student_lower_bounds(node: Node, *, alpha: Number = 1e-5) -> jax.Array:
     t is Student's of N - 1 degrees of freedom, Var the sample variance. Meaningless below two visits.
     """
     freedom = jnp.maximum(node.visits - 1, 1).astype(node.q.dtype)
-    variance = squared_deviations(node) / freedom
+    variance = spread(node).edges / freedom
     return node.q - student_quantile(alpha, freedom) * jnp.sqrt(variance / (freedom + 1))
 
 

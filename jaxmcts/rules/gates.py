@@ -57,7 +57,7 @@ def can_catch_up(node: Node, *, num_simulations: Number, factor: Number = 1.0) -
     simulations left, divided by it. It saves work when only the move counts; it distorts visit counts as a target. For
     the root of a new tree.
     """
-    left = (num_simulations - jnp.sum(node.visits)) / factor
+    left = (num_simulations - node.child_visits) / factor
     return jnp.max(node.visits) - node.visits <= left
 
 
@@ -73,4 +73,4 @@ def forced_playouts(node: Node, *, k: Number = 2.0) -> jax.Array:
 
 def forced_visits(node: Node, *, k: Number = 2.0) -> jax.Array:
     """Return sqrt(k P(a) S(s)) `[A]`, the visits that an edge once visited gets at least."""
-    return jnp.sqrt(k * node.prior * jnp.sum(node.visits))
+    return jnp.sqrt(k * node.prior * node.child_visits)

@@ -59,7 +59,7 @@ def gumbel_root(node: Node, *, gumbel: jax.Array, considered_visits: jax.Array, 
 
 def is_due(node: Node, considered_visits: jax.Array) -> jax.Array:
     """Return the legal edges `[A]` with the visit count that halving asks for now; `considered_visits [n]` as above."""
-    due = considered_visits[jnp.minimum(jnp.sum(node.visits), considered_visits.shape[0] - 1)]
+    due = considered_visits[jnp.minimum(node.child_visits, considered_visits.shape[0] - 1)]
     return node.legal_action_mask & (node.visits == due)
 
 

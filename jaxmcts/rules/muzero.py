@@ -42,6 +42,8 @@ def muzero_tree(
     The range moves while the tree grows, so a finished tree does not tell its own choices.
     """
     del key
-    checks.kept(tree.rule_state, (tree.visits.shape[0], 2), backup="bounds_backup", start="no_bounds(B, capacity)")
+    checks.kept_array(
+        tree.rule_state, (tree.visits.shape[0], 2), backup="bounds_backup", start="no_bounds(B, capacity)"
+    )
     node, bounds = read_node(tree, index), read(tree.rule_state, ROOT)
     return best(node, muzero_tree_scores(node, bounds, c_init=c_init, c_base=c_base))

@@ -43,7 +43,7 @@ def owed(node: Node, policy: jax.Array) -> jax.Array:
 
     Visits in proportion to a policy without drawing (Danihelka et al. 2022, equation 14).
     """
-    return policy - node.visits / (1 + jnp.sum(node.visits))
+    return policy - node.visits / node.total_visits
 
 
 def has_most_visits(node: Node) -> jax.Array:

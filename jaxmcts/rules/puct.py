@@ -26,7 +26,7 @@ def prior_bonus(node: Node, scale: Number) -> jax.Array:
 
 def visit_base(node: Node, *, offset: Number = 1.0, floor: Number = 0.0) -> jax.Array:
     """Return max(S(s) + offset, floor) `[]`."""
-    return jnp.maximum(node.total_visits - 1 + jnp.asarray(offset, node.prior.dtype), floor)
+    return jnp.maximum(node.child_visits + jnp.asarray(offset, node.prior.dtype), floor)
 
 
 def puct_scale(node: Node, *, c: Number = 1.25, offset: Number = 1.0, floor: Number = 0.0) -> jax.Array:

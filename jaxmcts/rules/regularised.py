@@ -27,7 +27,7 @@ def regularised_policy(node: Node, *, c: Number = 1.25, fpu: Fpu = fpu_parent) -
     """
     q = jnp.where(node.legal_action_mask, complete(node, fpu(node)), -jnp.inf)
     gap = jnp.max(q) - q  # below the best; infinite where illegal
-    num_visits = (node.total_visits - 1).astype(node.q.dtype)
+    num_visits = node.child_visits.astype(node.q.dtype)
     strength = c * jnp.sqrt(num_visits) / (jnp.sum(node.legal_action_mask) + num_visits)
     policy = _solve(strength * node.prior, gap, strength)
     return jnp.where(strength > 0, policy, node.prior)

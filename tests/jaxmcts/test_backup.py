@@ -150,11 +150,13 @@ def test_the_error_of_a_network_comes_as_extras():
     """A model that hands out |value| as its error searches as one whose weights are those of |value|."""
     model = jaxmcts.Model(step=worlds.MODEL.step, evaluate=_evaluate_with_error)
     select = jax.tree_util.Partial(uncertainty.by_weight, rule=engines.katago)
-    given = search(uncertainty.weighted_backup(), per_edge(jnp.float32), model=model, select=select)
+    start = uncertainty.no_weights(NUM_ROWS, NUM_SIMULATIONS + 1, NUM_ACTIONS)
+    given = search(uncertainty.weighted_backup(), start, model=model, select=select)
     weight = jax.tree_util.Partial(uncertainty.error_weight, error=_size_of_value)
-    known = search(uncertainty.weighted_backup(weight), per_edge(jnp.float32), select=select)
+    known = search(uncertainty.weighted_backup(weight), start, select=select)
     np.testing.assert_array_equal(given.visits, known.visits)
-    np.testing.assert_allclose(given.rule_state, known.rule_state, rtol=1e-6)
+    np.testing.assert_allclose(given.rule_state.edges, known.rule_state.edges, rtol=1e-6)
+    np.testing.assert_allclose(given.rule_state.total, given.rule_state.edges.sum(axis=2), rtol=1e-5)
     plain = search(jaxmcts.mean_backup, (), select=engines.katago)
     assert (given.visits[:, 0] != plain.visits[:, 0]).any()
 

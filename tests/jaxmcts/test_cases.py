@@ -337,7 +337,8 @@ def test_c029_no_rule_makes_a_nan_on_the_way(node):
     """Operation by operation under NaN checking, so that a NaN thrown away later is found too."""
     rules = jaxmcts.rules
     with jax.debug_nans(True):
-        assert float(jaxmcts.qvalue.mixed_value(dataclasses.replace(node, visits=node.visits * 0))) == np.float32(0.3)
+        fresh = dataclasses.replace(node, visits=node.visits * 0, total_visits=jnp.int32(1))
+        assert float(jaxmcts.qvalue.mixed_value(fresh)) == np.float32(0.3)
         for rule in (rules.puct.alphazero, rules.uct.uct, rules.gumbel.gumbel_interior):
             assert node.legal_action_mask[rule(node)] or not node.legal_action_mask.any()
         for fpu in (jaxmcts.fpu_parent, jaxmcts.fpu_reduction, jaxmcts.fpu_lose):

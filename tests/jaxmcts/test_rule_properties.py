@@ -16,7 +16,7 @@ from jax.tree_util import Partial
 
 import jaxmcts
 from jaxmcts import qvalue, readout, root
-from jaxmcts.backup import variance_backup
+from jaxmcts.backup import no_spread, variance_backup
 from jaxmcts.rules import engines, gates, gumbel, muzero, puct, regularised, uct, variance
 from tests import oracles, worlds
 from tests.jaxmcts import trees
@@ -123,7 +123,7 @@ def losers() -> np.ndarray:
     num_rows = len(LOSERS) * len(ARMS)
     _, visits, _ = grown(
         same_rule(uct.greedy, variance_backup) | {"root_select": rule}, params_of(*bandits * len(LOSERS)), num_rows,
-        pieces=PIECES, sims=SIMS, rule_state=jnp.zeros((num_rows, PIECES * SIMS + 1, 2)),
+        pieces=PIECES, sims=SIMS, rule_state=no_spread(num_rows, PIECES * SIMS + 1, 2),
     )  # fmt: skip
     return visits[:, :, 1].reshape(PIECES, len(LOSERS), len(ARMS))
 
@@ -242,7 +242,7 @@ def in_both_units() -> dict[str, list[tuple[dict[Any, oracles.Record], dict[Any,
         search = jax.jit(
             lambda params: jaxmcts.search(
                 params, jax.random.key(0), worlds.roots(num_rows), worlds.MODEL, num_simulations=NUM_SIMULATIONS,
-                rule_state=jnp.zeros((num_rows, NUM_SIMULATIONS + 1, NUM_ACTIONS)), **same_rule(rule, variance_backup),
+                rule_state=no_spread(num_rows, NUM_SIMULATIONS + 1, NUM_ACTIONS), **same_rule(rule, variance_backup),
             ),
             compiler_options=QUICK_TO_COMPILE,
         )  # fmt: skip

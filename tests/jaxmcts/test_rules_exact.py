@@ -58,10 +58,6 @@ class Case(Parts):
     node_type: type[oracles.Node] = oracles.Node
 
 
-def per_edge(batch_size: int, capacity: int, num_actions: int) -> jax.Array:
-    return jnp.zeros((batch_size, capacity, num_actions))
-
-
 def bounds(batch_size: int, capacity: int, num_actions: int) -> jax.Array:
     return backup.no_bounds(batch_size, capacity)
 
@@ -114,20 +110,26 @@ CASES: dict[str, Case] = {
         select=engines.katago_by_variance,
         oracle=plain.by(plain.katago_by_variance),
         backup=backup.variance_backup,
-        rule_state=per_edge,
+        rule_state=backup.no_spread,
     ),
     "katago_by_weight": Case(
         select=Partial(uncertainty.by_weight, rule=engines.katago),
         oracle=plain.by(plain.katago_by_weight),
         backup=uncertainty.weighted_backup(Partial(uncertainty.error_weight, error=as_large_as_the_value)),
-        rule_state=per_edge,
+        rule_state=uncertainty.no_weights,
         node_type=plain.UncertainNode,
     ),
     "uct_v_p": Case(
-        select=variance.uct_v_p, oracle=plain.by(plain.uct_v_p), backup=backup.variance_backup, rule_state=per_edge
+        select=variance.uct_v_p,
+        oracle=plain.by(plain.uct_v_p),
+        backup=backup.variance_backup,
+        rule_state=backup.no_spread,
     ),
     "puct_v": Case(
-        select=variance.puct_v, oracle=plain.by(plain.puct_v), backup=backup.variance_backup, rule_state=per_edge
+        select=variance.puct_v,
+        oracle=plain.by(plain.puct_v),
+        backup=backup.variance_backup,
+        rule_state=backup.no_spread,
     ),
     "regularised": Case(select=regularised.regularised, oracle=plain.by(plain.regularised)),
     "rave": Case(
@@ -299,11 +301,11 @@ def test_no_loop_copies_what_a_backup_keeps(name):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("katago_by_variance", r"is \(\), expected an array of shape \(5,\).*`backup=variance_backup`"),
-        ("uct_v_p", r"`rule_state=jnp.zeros\(\(B, capacity, A\)\)`"),
+        ("katago_by_variance", r"is a tuple, expected `Spread`.*`backup=variance_backup`"),
+        ("uct_v_p", r"`rule_state=no_spread\(B, capacity, A\)`"),
         ("muzero_tree", r"expected an array of shape \(3, 2\).*`rule_state=no_bounds\(B, capacity\)`"),
-        ("rave", r"is a tuple, expected an `Amaf`.*`rule_state=no_amaf"),
-        ("grave", r"is a tuple, expected an `Amaf`"),
+        ("rave", r"is a tuple, expected `Amaf`.*`rule_state=no_amaf"),
+        ("grave", r"is a tuple, expected `Amaf`"),
     ],
 )
 def test_a_rule_without_its_backup_says_so(name, message):
