@@ -159,10 +159,12 @@ def test_make_gives_equal_games() -> None:
     assert envs.make("connect_four") != envs.make("connect_four", rows=5)
 
 
-# One fresh interpreter for both questions, since each start costs seconds.
+# One fresh interpreter for all questions, since each start costs seconds.
 FRESH = """
+import sys
 import jax
 import envs, envs.check, envs.render, envs.time_limit
+assert "pgx" not in sys.modules
 assert not jax.live_arrays(), jax.live_arrays()
 assert jax.config.jax_enable_x64
 import numpy as np
