@@ -128,6 +128,14 @@ class BoardGame(abc.ABC):
         """
         raise NotImplementedError(f"Positions of {self.name!r} cannot be set up.")
 
+    def ended(self, state: State) -> State:
+        """End a running game by what can end it on any board, as two passes do in Go; by default nothing can."""
+        return state
+
+    def cut_short(self, state: State) -> State:
+        """Truncate a running game."""
+        return dataclasses.replace(state, truncated=jnp.ones((), jnp.bool_))
+
     def _allows(self, state: State, action: jax.Array) -> jax.Array:
         """Tell whether `_legal` allows one action in range; games override it where that is cheaper."""
         return self._legal(state)[action]
