@@ -19,6 +19,7 @@ from pgx.experimental import auto_reset
 import envs
 import jaxmcts
 from envs.pgx import from_pgx, to_pgx
+from tests.envs import playing
 
 KEY = jax.random.key(0)
 
@@ -58,8 +59,7 @@ def side_by_side(name: str, plies: int, games: int = 16) -> Any:
 
     def ply(states: Any, key: jax.Array) -> Any:
         move_key, step_key = jax.random.split(key)
-        mask = states[1].legal_action_mask
-        moves = jnp.where(mask, jax.random.uniform(move_key, mask.shape), -1).argmax(axis=1).astype(jnp.int32)
+        moves = playing.draw(states[1].legal_action_mask, move_key)
         keys = jax.random.split(step_key, games)
         after = jax.vmap(env.step)(states[0], moves, keys), jax.vmap(theirs.step)(states[1], moves, keys)
         return after, look(*after)
