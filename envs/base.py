@@ -85,9 +85,18 @@ class BoardGame(abc.ABC):
         """The symmetries of the board, the identity first."""
         return (IDENTITY,)
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # The one public function that games write themselves: the shell's check stands around it.
+        super().__init_subclass__(**kwargs)
+        if "observe" in vars(cls):
+            cls.observe = _of_single(cls.observe)  # type: ignore[method-assign]
+
     @abc.abstractmethod
     def observe(self, state: State, /) -> jax.Array:
-        """See the state as the player to move does: float32 of `observation_shape`."""
+        """See the state as the player to move does: float32 of `observation_shape`.
+
+        Raises `TypeError` for a batch of states, of every game: a subclass need not check that.
+        """
 
     def hash(self, state: State, /) -> jax.Array:
         """Hash the position, board and player to move alone: [2] uint32, the same however it came about.
@@ -117,6 +126,14 @@ class BoardGame(abc.ABC):
         `ValueError` for stones that cannot lie so, `NotImplementedError` if the game has no such thing.
         """
         raise NotImplementedError(f"Positions of {self.name!r} cannot be set up.")
+
+    def ended(self, state: State) -> State:
+        """End a running game by what can end it on any board, as two passes do in Go; by default nothing can."""
+        return state
+
+    def cut_short(self, state: State) -> State:
+        """Truncate a running game."""
+        return dataclasses.replace(state, truncated=jnp.ones((), jnp.bool_))
 
     def _allows(self, state: State, action: jax.Array) -> jax.Array:
         """Tell whether `_legal` allows one action in range; games override it where that is cheaper."""
@@ -303,6 +320,15 @@ def check_single(state: Any) -> None:
         raise TypeError(
             f"`state` is a batch of shape {jnp.shape(state.to_play)}, expected one game: batch with `jax.vmap`."
         )
+
+
+def _of_single(look: Callable[[Any, Any], jax.Array]) -> Callable[[Any, Any], jax.Array]:
+    @functools.wraps(look)
+    def checked(env: Any, state: Any, /) -> jax.Array:
+        check_single(state)
+        return look(env, state)
+
+    return checked
 
 
 def as_index(name: str, index: Any) -> jax.Array:

@@ -54,6 +54,11 @@ class ChanceGame(base.BoardGame):
     def _happen(self, afterstate: base.State, outcome: jax.Array) -> base.State:
         """Carry out an outcome of positive odds in a running game; else the result need not make sense."""
 
+    @property
+    def _certain(self) -> jax.Array:
+        """The odds where nothing is left to chance, of outcome 0 alone: [O] float32."""
+        return (jnp.arange(self.num_outcomes, dtype=jnp.int32) == 0).astype(jnp.float32)
+
     def _draw(self, afterstate: base.State, key: jax.Array) -> jax.Array:
         """Draw an outcome by its odds, [] int32; games override it where that is cheaper."""
         return jax.random.categorical(key, jnp.log(self.odds(afterstate))).astype(jnp.int32)
@@ -71,8 +76,7 @@ class ChanceGame(base.BoardGame):
         Raises `TypeError` for a batch of states.
         """
         base.check_single(afterstate)
-        certain = (jnp.arange(self.num_outcomes, dtype=jnp.int32) == 0).astype(jnp.float32)
-        return jnp.where(base.is_finished(afterstate), certain, self._odds(afterstate))
+        return jnp.where(base.is_finished(afterstate), self._certain, self._odds(afterstate))
 
     def happen(self, afterstate: base.State, outcome: ArrayLike, /) -> base.State:
         """Let `outcome`, an integer scalar from 0 to O - 1, happen: the next state.

@@ -164,6 +164,11 @@ class Go(base.BoardGame):
         stuck, _ = self.points.survey(*_words(board))
         return self._opening(board, to_play), ~is_any(union(*stuck))
 
+    @functools.partial(jax.jit, static_argnums=0)
+    def ended(self, state: State) -> State:
+        """Let both players pass in a running game, which ends it; past `max_plies` it is cut short instead."""
+        return jax.lax.fori_loop(0, 2, lambda _, state: self.step(state, self.points.count), state)
+
     # --- Moves
 
     def _play(self, state: State, action: jax.Array, key: jax.Array | None) -> State:  # type: ignore[override]

@@ -11,12 +11,12 @@ pgx is needed by those who call these functions alone; it is imported when they 
 import dataclasses
 import difflib
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from envs import base, picture
+from envs import base
 
 # Their observations begin with the stones of the player to move and the other's, as ours do.
 _WITH_STONES = ("connect_four", "go_9x9", "go_19x19", "hex", "othello", "tic_tac_toe")
@@ -31,7 +31,7 @@ def from_pgx(env: Any) -> "PgxGame":
     always, `step` in games of chance (backgammon, 2048, MinAtar). Raises `ValueError` for an id that pgx does not
     have, `TypeError` for what is no environment of pgx, `ImportError` if pgx is not installed.
     """
-    pgx = _pgx()
+    pgx = import_pgx()
     if isinstance(env, str):
         return PgxGame(_make(env))
     if not isinstance(env, pgx.Env):
@@ -52,7 +52,7 @@ def to_pgx(game: Any) -> Any:
     return _adapted(game)
 
 
-def _pgx() -> Any:
+def import_pgx() -> Any:
     """Import pgx, the one place that does."""
     try:
         import pgx
@@ -63,11 +63,11 @@ def _pgx() -> Any:
 
 @functools.cache
 def _make(name: str) -> Any:
-    known = _pgx().available_envs()
+    known = import_pgx().available_envs()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=len(known), cutoff=0.0)
         raise ValueError(f"Unknown game {name!r} of pgx: its games are {', '.join(near)} (nearest first).")
-    return _pgx().make(name)
+    return import_pgx().make(name)
 
 
 @jax.tree_util.register_dataclass
@@ -163,86 +163,6 @@ def _shapes(env: Any) -> Any:
 
 @functools.cache
 def _adapted(game: Any) -> Any:
-    return _classes()(game)
+    from envs.ours_as_pgx import EnvOfOurs  # it needs pgx
 
-
-@functools.cache
-def _classes() -> Any:
-    """Define the environment, and its state, that `to_pgx` makes; they derive from pgx's."""
-    state_of_pgx: Any = _pgx().State
-    env_of_pgx: Any = _pgx().Env
-
-    @jax.tree_util.register_dataclass
-    @dataclasses.dataclass(frozen=True)
-    class PgxStateOfOurs(state_of_pgx):
-        _x: Any  # our state
-        _first: jax.Array  # [] int32: the id of our player 0
-        _game: Any = dataclasses.field(metadata={"static": True})
-
-        @property
-        def env_id(self) -> str:
-            return self._game.name
-
-        def to_svg(self, *, color_theme: str | None = None, scale: float | None = None) -> str:
-            del color_theme, scale
-            return _draw(self._game, self._x)
-
-        def save_svg(self, filename: Any, *, color_theme: str | None = None, scale: float | None = None) -> None:
-            del color_theme, scale
-            with open(filename, "w", encoding="utf-8") as file:
-                file.write(self.to_svg())
-
-    class PgxEnvOfOurs(env_of_pgx):
-        version: ClassVar[str] = "v0"
-
-        def __init__(self, game: Any):
-            super().__init__()
-            self.game = game
-
-        id = property(lambda self: self.game.name)
-        num_players = property(lambda self: self.game.num_players)
-        num_actions = property(lambda self: self.game.num_actions)
-        observation_shape = property(lambda self: self.game.observation_shape)
-
-        def _init(self, key: jax.Array) -> PgxStateOfOurs:
-            lot_key, start_key = jax.random.split(key)
-            first = jax.random.randint(lot_key, (), 0, self.num_players, jnp.int32)
-            return self._state(self.game.init(start_key), first, jnp.zeros((), jnp.int32))
-
-        def _step(self, state: Any, action: jax.Array, key: jax.Array | None) -> PgxStateOfOurs:
-            return self._state(self.game.step(state._x, action, key), state._first, state._step_count)
-
-        def _observe(self, state: Any, player_id: jax.Array) -> jax.Array:
-            del player_id
-            return self.game.observe(state._x)
-
-        def _state(self, ours: Any, first: jax.Array, count: jax.Array) -> PgxStateOfOurs:
-            return PgxStateOfOurs(
-                current_player=(ours.to_play + first) % self.num_players,
-                observation=self.game.observe(ours),
-                rewards=jnp.roll(ours.rewards, first),
-                terminated=ours.terminated,
-                truncated=ours.truncated,
-                legal_action_mask=self.game.legal_action_mask(ours) | base.is_finished(ours),
-                _step_count=count,
-                _x=ours,
-                _first=first,
-                _game=self.game,
-            )
-
-    return PgxEnvOfOurs
-
-
-def _draw(game: Any, states: Any) -> str:
-    """Draw a state, or those of a batch below each other, as `<svg>`; of a game without a board, say how it stands."""
-    if jnp.ndim(states.to_play):
-        rows = [_draw(game, jax.tree.map(lambda x: x[row], states)) for row in range(len(states.to_play))]  # noqa: B023
-        placed = [row.replace("<svg ", f'<svg y="{100 * i}" height="100" ', 1) for i, row in enumerate(rows)]
-        shape = f'viewBox="0 0 100 {100 * len(rows)}"'
-        return f'<svg xmlns="http://www.w3.org/2000/svg" {shape}>{"".join(placed)}</svg>'
-    try:
-        return picture.to_svg(game, states)
-    except ValueError:
-        told = "over" if base.is_finished(states) else f"player {states.to_play} to play"
-        text = f'<text x="4" y="16" font-size="8">{told}</text>'
-        return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 30">{text}</svg>'
+    return EnvOfOurs(game)

@@ -4,14 +4,8 @@ Numbered tiles are drawn by `envs.tiles`.
 
 A board is where its cells and its moves are: on tic-tac-toe and Hex a move is its cell, on Connect Four it is a
 place above its column, on Go a crossing of lines, and moves that are not on the board (`action_layout`) stand by their
-names below it. The rest,
-stones and what is told of moves, is the same for all. Colours are CSS custom properties with fallbacks, so that a page
-can restyle its pictures, for a dark mode say:
-
-    --board --line --ink     the ground, the lines on it, and all writing
-    --first --second --third stones and edges of the players
-    --accent                 what is pointed out
-    --high --low             the two ends of the heat
+names below it. The rest, stones and what is told of moves, is the same for all. A page can restyle every colour, which
+`envs.svg` lists.
 """
 
 import dataclasses
@@ -21,7 +15,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from envs import tiles
+from envs import svg, tiles
 from envs.moves import column_letters, layout_of, move_name, num_on_board
 from envs.render import MARKS, status, stones_of
 
@@ -30,17 +24,6 @@ _RADIUS = 15.5  # of a stone
 _LETTERS = 13.0  # their size
 _LEAST_SHARE = 0.005
 
-_FALLBACKS = {
-    "board": "#f1e8d4",
-    "line": "#a8987a",
-    "ink": "#26221a",
-    "first": "#cc4430",
-    "second": "#2a5fb5",
-    "third": "#7a5c1e",
-    "accent": "#f0a818",
-    "high": "#2f9a4c",
-    "low": "#9440a8",
-}
 _PLAYERS = ("first", "second", "third")
 
 _SQUARE = _PITCH / 2 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
@@ -68,25 +51,25 @@ def to_svg(env: Any, state: Any, *, shares: Any = None, heat: Any = None, last: 
     board = _with_others(board, env, np.flatnonzero(beside & env.legal_action_mask(state) & has_numbers))
     title = f"{env.name.replace('_', ' ')}, {status(state)}: {_contents(env, stones)}"
 
-    view = " ".join(_number(x) for x in (*board.corner, *board.extent))
-    svg = _element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=view, role="img")
-    ElementTree.SubElement(svg, "title").text = title
-    svg.append(_element("rect", **_box(board.corner, board.extent), rx=8, fill=_colour("board")))
-    svg.extend(board.ground)
-    svg.extend(tiles.drawn(env, state, board.cells))
+    view = " ".join(svg.number(x) for x in (*board.corner, *board.extent))
+    root = svg.element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=view, role="img")
+    ElementTree.SubElement(root, "title").text = title
+    root.append(svg.rectangle(board.corner, board.extent, rx=8, fill=svg.colour("board")))
+    root.extend(board.ground)
+    root.extend(tiles.drawn(env, state, board.cells))
     for action in np.flatnonzero(board.open & np.isfinite(heat)):
-        svg.append(_heat(board, board.places[action], heat[action]))
+        root.append(_heat(board, board.places[action], heat[action]))
     for row, column, player in np.argwhere(stones):
-        svg.append(_stone(board, board.cells[row, column], player))
+        root.append(_stone(board, board.cells[row, column], player))
     for action in np.flatnonzero(board.open & (shares >= _LEAST_SHARE)):
         radius = _PITCH / 2 * shares[action] ** 0.5
-        svg.append(_circle(board.places[action], radius, "share", fill=_colour("accent"), fill_opacity=0.6))
+        root.append(svg.circle(board.places[action], radius, "share", fill=svg.colour("accent"), fill_opacity=0.6))
     for action in np.flatnonzero(board.open):
-        svg.extend(_percentage(board.places[action], shares[action], heat[action]))
+        root.extend(_percentage(board.places[action], shares[action], heat[action]))
     cell = None if last is None else _cell_of(env, stones, last)
     if cell is not None:
-        svg.append(_mark(board, board.cells[cell]))
-    return ElementTree.tostring(svg, encoding="unicode")
+        root.append(_mark(board, board.cells[cell]))
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _contents(env: Any, stones: np.ndarray) -> str:
@@ -142,8 +125,7 @@ def _with_others(board: _Board, env: Any, shown: np.ndarray) -> _Board:
     first = board.corner + np.array([0.55 * _PITCH, board.extent[1] + 0.5 * _PITCH])
     places[shown] = first + np.stack([turns, lines], axis=-1) * room
     labels = [
-        _text((x + 0.6 * _PITCH + width / 2, y), name, _LETTERS, "label")
-        for (x, y), name, width in zip(places[shown], names, widths)
+        _label((x + 0.6 * _PITCH + width / 2, y), name) for (x, y), name, width in zip(places[shown], names, widths)
     ]
     return dataclasses.replace(
         board,
@@ -159,12 +141,8 @@ def _square_board(cells: np.ndarray, taken: np.ndarray, has_names: bool) -> _Boa
     x_lines = [[[x, low[1] + 4], [x, high[1] - 4]] for x in cells[0, 1:, 0] - _PITCH / 2]
     y_lines = [[[low[0] + 4, y], [high[0] - 4, y]] for y in np.sort(cells[:, 0, 1])[1:] - _PITCH / 2]
     margin = np.array([0.55, 0.5]) * _PITCH * has_names
-    letters = [
-        _text((x, low[1] - 0.2 * _PITCH), column_letters(i), _LETTERS, "label") for i, x in enumerate(cells[0, :, 0])
-    ]
-    numbers = [
-        _text((low[0] - 0.25 * _PITCH, y), str(i), _LETTERS, "label") for i, y in enumerate(cells[:, 0, 1], start=1)
-    ]
+    letters = [_label((x, low[1] - 0.2 * _PITCH), column_letters(i)) for i, x in enumerate(cells[0, :, 0])]
+    numbers = [_label((low[0] - 0.25 * _PITCH, y), str(i)) for i, y in enumerate(cells[:, 0, 1], start=1)]
     return _Board(
         cells=cells,
         places=cells.reshape(-1, 2),
@@ -173,7 +151,7 @@ def _square_board(cells: np.ndarray, taken: np.ndarray, has_names: bool) -> _Boa
         corner=low - 6 - margin,
         extent=high - low + 12 + margin,
         ground=[
-            *(_path(line, "line", stroke=_colour("line"), width=2) for line in x_lines + y_lines),
+            *(svg.path(line, "line", stroke=svg.colour("line"), width=2) for line in x_lines + y_lines),
             *(letters + numbers if has_names else []),
         ],
         marks=True,
@@ -184,8 +162,8 @@ def _line_board(board: _Board) -> _Board:
     # The same places, but lines run through them, and stones are round.
     cells = board.cells
     lines = [line[[0, -1]] for line in (*cells, *cells.swapaxes(0, 1))]
-    grid = [_path(line, "line", stroke=_colour("line"), width=1.5) for line in lines]
-    stars = [_circle(cells[row, column], 3, "star", fill=_colour("line")) for row, column in _stars(len(cells))]
+    grid = [svg.path(line, "line", stroke=svg.colour("line"), width=1.5) for line in lines]
+    stars = [svg.circle(cells[row, column], 3, "star", fill=svg.colour("line")) for row, column in _stars(len(cells))]
     names = [element for element in board.ground if element.get("class") == "label"]
     return dataclasses.replace(board, ground=[*grid, *stars, *names], marks=False)
 
@@ -205,9 +183,9 @@ def _drop_board(cells: np.ndarray, has_numbers: bool) -> _Board:
     top, bottom = cells[..., 1].min(), cells[..., 1].max()
     columns = cells[0, :, 0]
     low, high = np.array([columns[0], top]) - _PITCH / 2, np.array([columns[-1], bottom]) + _PITCH / 2
-    frame = _element("rect", **_box(low, high - low), rx=6, fill=_colour("line"), fill_opacity=0.55)
-    holes = [_circle(cell, _RADIUS, "hole", fill=_colour("board")) for cell in cells.reshape(-1, 2)]
-    numbers = [_text((x, bottom + 0.78 * _PITCH), str(i), _LETTERS, "label") for i, x in enumerate(columns)]
+    frame = svg.rectangle(low, high - low, rx=6, fill=svg.colour("line"), fill_opacity=0.55)
+    holes = [svg.circle(cell, _RADIUS, "hole", fill=svg.colour("board")) for cell in cells.reshape(-1, 2)]
+    numbers = [_label((x, bottom + 0.78 * _PITCH), str(i)) for i, x in enumerate(columns)]
     places = np.stack([columns, np.full(len(columns), top - 1.05 * _PITCH)], axis=-1)
     above, below = 6 + 1.05 * _PITCH * has_numbers, 0.6 * _PITCH
     return _Board(
@@ -231,19 +209,17 @@ def _hex_board(taken: np.ndarray, has_names: bool) -> _Board:
         (cells[-1], [4, 3, 2], 0),
     ]
     edges = [
-        _path((line[:, None] + _HEXAGON[corners]).reshape(-1, 2), "edge", stroke=_colour(_PLAYERS[owner]), width=13)
+        svg.path(
+            (line[:, None] + _HEXAGON[corners]).reshape(-1, 2), "edge", stroke=svg.colour(_PLAYERS[owner]), width=13
+        )
         for line, corners, owner in sides
     ]
     hexagons = [
-        _path(cell + _HEXAGON, "cell", closed=True, fill=_colour("board"), stroke=_colour("line"), width=1.2)
+        svg.path(cell + _HEXAGON, "cell", closed=True, fill=svg.colour("board"), stroke=svg.colour("line"), width=1.2)
         for cell in cells.reshape(-1, 2)
     ]
-    letters = [
-        _text(cell - [0, 1.07 * _ROW_HEIGHT], column_letters(i), _LETTERS, "label") for i, cell in enumerate(cells[0])
-    ]
-    numbers = [
-        _text(cell - [0.95 * _PITCH, 0], str(i), _LETTERS, "label") for i, cell in enumerate(cells[:, 0], start=1)
-    ]
+    letters = [_label(cell - [0, 1.07 * _ROW_HEIGHT], column_letters(i)) for i, cell in enumerate(cells[0])]
+    numbers = [_label(cell - [0.95 * _PITCH, 0], str(i)) for i, cell in enumerate(cells[:, 0], start=1)]
     low, high = cells[0, 0] - [1.4 * _PITCH, 1.45 * _ROW_HEIGHT], cells[-1, -1] + [_PITCH, 1.15 * _ROW_HEIGHT]
     return _Board(
         cells=cells,
@@ -285,74 +261,35 @@ def _per_move(env: Any, name: str, given: Any) -> np.ndarray:
     return numbers
 
 
+def _label(middle: Any, words: str) -> ElementTree.Element:
+    return svg.text(middle, words, _LETTERS, "label")
+
+
 def _percentage(middle: np.ndarray, share: float, warmth: float) -> Iterator[ElementTree.Element]:
     if np.isfinite(warmth):
-        yield _text(middle, f"{100 * warmth:.0f}", _LETTERS, "percent")
+        yield svg.text(middle, f"{100 * warmth:.0f}", _LETTERS, "percent")
     elif share >= _LEAST_SHARE:
-        yield _text(middle, f"{max(100 * share, 1):.0f}", _LETTERS, "percent")
+        yield svg.text(middle, f"{max(100 * share, 1):.0f}", _LETTERS, "percent")
 
 
 def _stone(board: _Board, middle: np.ndarray, player: int) -> ElementTree.Element:
-    name, colour = f"stone {_PLAYERS[player]}", _colour(_PLAYERS[player])
+    name, colour = f"stone {_PLAYERS[player]}", svg.colour(_PLAYERS[player])
     if not board.marks:
-        return _circle(middle, _RADIUS, name, fill=colour)
+        return svg.circle(middle, _RADIUS, name, fill=colour)
     if player == 1:
-        return _circle(middle, 0.8 * _RADIUS, name, fill="none", stroke=colour, stroke_width=5)
+        return svg.circle(middle, 0.8 * _RADIUS, name, fill="none", stroke=colour, stroke_width=5)
     arms = 0.75 * _RADIUS * np.array([[-1, -1], [1, 1], [1, -1], [-1, 1]])
     arms, pen = (arms, "MLML") if player == 0 else (arms[[0, 2, 3, 1]], "MLLL")
-    return _path(middle + arms, name, stroke=colour, width=5, pen=pen)
+    return svg.path(middle + arms, name, stroke=colour, width=5, pen=pen)
 
 
 def _heat(board: _Board, middle: np.ndarray, warmth: float) -> ElementTree.Element:
     strength = 0.75 * abs(2 * warmth - 1)
-    colour = _colour("high" if warmth > 0.5 else "low")
-    return _path(middle + board.outline, "heat", closed=True, fill=colour, fill_opacity=strength)
+    colour = svg.colour("high" if warmth > 0.5 else "low")
+    return svg.path(middle + board.outline, "heat", closed=True, fill=colour, fill_opacity=strength)
 
 
 def _mark(board: _Board, middle: np.ndarray) -> ElementTree.Element:
     if board.marks:
-        return _path(middle + board.outline, "last", closed=True, stroke=_colour("accent"), width=2)
-    return _circle(middle, 0.45 * _RADIUS, "last", fill="none", stroke=_colour("board"), stroke_width=3)
-
-
-# --- SVG
-
-
-def _element(tag: str, **attributes: Any) -> ElementTree.Element:
-    """Make an element; `_` stands for `-` in names, and `class_` is `class`."""
-    written = {name.rstrip("_").replace("_", "-"): _number(value) for name, value in attributes.items()}
-    return ElementTree.Element(tag, written)
-
-
-def _number(value: Any) -> str:
-    return value if isinstance(value, str) else f"{round(float(value), 2):g}"
-
-
-def _colour(name: str) -> str:
-    return f"var(--{name}, {_FALLBACKS[name]})"
-
-
-def _box(corner: np.ndarray, extent: np.ndarray) -> dict[str, Any]:
-    return dict(zip(("x", "y", "width", "height"), (*corner, *extent)))
-
-
-def _circle(middle: np.ndarray, radius: float, name: str, **attributes: Any) -> ElementTree.Element:
-    return _element("circle", class_=name, cx=middle[0], cy=middle[1], r=radius, **attributes)
-
-
-def _path(
-    points: Any, name: str, *, closed: bool = False, pen: str = "", stroke: str = "none", width: float = 0, **more: Any
-) -> ElementTree.Element:
-    """Draw lines through `points`; `pen` has an `M` for each one that is moved to without a line."""
-    steps = zip(pen or "M" + "L" * (len(points) - 1), points)
-    line = "".join(f"{step}{_number(x)} {_number(y)}" for step, (x, y) in steps) + "Z" * closed
-    look = {"fill": "none", "stroke": stroke, "stroke_width": width, "stroke_linecap": "round"} | more
-    return _element("path", class_=name, d=line, **look)
-
-
-def _text(middle: Any, text: str, size: float, name: str) -> ElementTree.Element:
-    # Capitals and digits are about 0.7 of the size high: this puts their middle there, in every renderer.
-    look = {"font_family": "system-ui, sans-serif", "font_size": size, "text_anchor": "middle", "fill": _colour("ink")}
-    element = _element("text", class_=name, x=middle[0], y=middle[1] + 0.35 * size, **look)
-    element.text = text
-    return element
+        return svg.path(middle + board.outline, "last", closed=True, stroke=svg.colour("accent"), width=2)
+    return svg.circle(middle, 0.45 * _RADIUS, "last", fill="none", stroke=svg.colour("board"), stroke_width=3)

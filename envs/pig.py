@@ -6,7 +6,7 @@ more wins. As in OpenSpiel one may hold with nothing, and must hold where that w
 Presser, "Optimal Play of the Dice Game Pig", 2004: the first player wins 53.06 % of games to 100.)
 
 `board` is int32 [4]: the scores of player 0 and player 1, the turn's total, and 1 while the die is in the air.
-Outcome f is the face f + 1; after a hold nothing is left to chance, and outcome 0 is certain.
+Outcome f is the face f + 1; after a hold nothing is left to chance.
 """
 
 import dataclasses
@@ -76,8 +76,7 @@ class Pig(ChanceGame):
         )
 
     def _odds(self, afterstate: base.State) -> jax.Array:
-        certain = (jnp.arange(self.faces, dtype=jnp.int32) == 0).astype(jnp.float32)
-        return jnp.where(afterstate.board[3] == 1, jnp.float32(1 / self.faces), certain)
+        return jnp.where(afterstate.board[3] == 1, jnp.float32(1 / self.faces), self._certain)
 
     def _happen(self, afterstate: base.State, outcome: jax.Array) -> base.State:
         rolled = afterstate.board[3] == 1

@@ -161,9 +161,10 @@ def _parse(name: Any) -> tuple[str, dict[str, Any]]:
     match = re.fullmatch(r"\s*([\w.:-]+)\s*(?:\((.*)\))?\s*", str(name))
     if match is None:
         return str(name), {}
+    source = f"_({match[2] or ''})"
     try:
-        call = ast.parse(f"_({match[2] or ''})", mode="eval").body
-        options = {option.arg: ast.literal_eval(option.value) for option in call.keywords}  # type: ignore[attr-defined]
+        call = ast.parse(source, mode="eval").body
+        options = {option.arg: option.value for option in call.keywords}  # type: ignore[attr-defined]
         if call.args or None in options:  # type: ignore[attr-defined]
             raise ValueError("an option has no name")
         if len(options) < len(call.keywords):  # type: ignore[attr-defined]
@@ -172,4 +173,19 @@ def _parse(name: Any) -> tuple[str, dict[str, Any]]:
         raise ValueError(
             f"The options in {name!r} cannot be read: write each once, as in 'connect_four(rows=5, columns=6)'."
         ) from error
-    return match[1], options
+    return match[1], {option: _value(source, option, value) for option, value in options.items()}
+
+
+def _value(source: str, option: str, value: ast.expr) -> Any:
+    """Evaluate a literal that `source` gives for an option."""
+    try:
+        return ast.literal_eval(value)
+    except (MemoryError, RecursionError, SyntaxError, TypeError, ValueError) as error:
+        written = ast.get_source_segment(source, value) or ""
+        if written.lower() in ("true", "false", "none"):
+            advice = f"write {option}={written.capitalize()}"
+        elif isinstance(value, ast.Name):
+            advice = f"text stands in quotes, {option}={written!r}"
+        else:
+            advice = "write a number, True, False, None or text in quotes"
+        raise ValueError(f"`{option}` is written as {written} in the name, which is no value: {advice}.") from error

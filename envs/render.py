@@ -25,6 +25,7 @@ from envs.base import BoardGame, State
 MARKS = "XOZ"  # of player 0, player 1 and so on
 
 _TOLD = rf"^[ \t]*(?:([{MARKS}]) (to play|won)|(?:[{MARKS}] and )+[{MARKS}] won|to play|game over)[ \t]*$"  # `status`
+_CUT_SHORT = r"^[ \t]*cut short[ \t]*$"
 
 
 def to_text(env: Any, state: Any) -> str:
@@ -104,16 +105,19 @@ def from_text(env: BoardGame, text: str) -> State:
 
     Players alternate from X, so the counts say who is to play; after a swap in Hex they do not, and a line
     `X to play` or `O won` does; it must agree with the board. In games where stones are turned over or taken off
-    (`turns_by_count`) that line alone says it, and who won is taken to have moved last. A finished position carries the
-    rewards of the move that ended it. A game that was cut short is read as one that goes on.
-    Raises `ValueError` for a board of another size, one that cannot come about or one that stands otherwise than told.
+    (`turns_by_count`) that line alone says it, and who won is taken to have moved last; after `cut short`, which ends
+    any game undecided, it is needed too. A finished position carries the rewards of the move that ended it, two passes
+    in Go. What went before, such as the boards that may not come again, moves so far and a pass, is not told.
+    Raises `ValueError` for a board of another size, one that cannot come about, one that stands otherwise than told, as
+    after a loss by an illegal action, and `NotImplementedError` if positions of the game cannot be set up.
     """
     if len(env.observation_shape) < 3:
         raise ValueError(f"`env` {env.name!r} is seen as {env.observation_shape}: it has no board to read.")
-    if hasattr(env, "labels"):
-        state = tiles.from_text(env, text)
-        _check_told(text, state)
-        return state
+    state = tiles.from_text(env, text) if hasattr(env, "labels") else _read_stones(env, text)
+    return _as_told(env, text, state)
+
+
+def _read_stones(env: BoardGame, text: str) -> State:
     marks = MARKS[: env.num_players]
     lines = ["".join(re.sub(r"^\s*\d+\s", "", line).split()) for line in text.splitlines()]
     rows = [line for line in lines if line and set(line) <= set(marks + ".")]
@@ -124,16 +128,14 @@ def from_text(env: BoardGame, text: str) -> State:
     cells = cells[::-1] if env.bottom_up else cells
     stones = np.stack([cells == mark for mark in marks], axis=-1)
     if env.turns_by_count:
-        to_play = _to_play_by_count(text, stones.sum(axis=(0, 1)).tolist(), swap=getattr(env, "swap", False))
+        to_play = _to_play_by_count(env, text, stones)
         _check_waiting(env, stones, to_play)
     else:
         told = _told_to_play(text, len(marks))
         if told is None:
             raise ValueError(f"`text` does not say who is to play {env.name!r}: add a line such as `X to play`.")
         to_play = told
-    state = env.arrange(_view(stones, to_play), to_play)
-    _check_told(text, state)
-    return state
+    return env.arrange(_view(stones, to_play), to_play)
 
 
 def _told_to_play(text: str, players: int) -> int | None:
@@ -144,12 +146,21 @@ def _told_to_play(text: str, players: int) -> int | None:
     return (MARKS.index(told[1]) + (told[2] == "won")) % players if told[1] else 0
 
 
-def _to_play_by_count(text: str, counts: list[int], swap: bool) -> int:
+def _to_play_by_count(env: BoardGame, text: str, stones: np.ndarray) -> int:
     # By the text, else by the counts. A swap hands X's first stone to O: X's lead is one less from there on.
+    counts, swap = stones.sum(axis=(0, 1)).tolist(), getattr(env, "swap", False)
     least = counts[-1]
     ahead = sum(count > least for count in counts)
     told = _told_to_play(text, len(counts))
-    to_play = ahead if told is None or "game over" in text else told
+    if "game over" in text:  # whoever has a win on the board has moved last
+        won = (player for player in range(len(counts)) if _has_won(env, stones, player))
+        told = next(((player + 1) % len(counts) for player in won), None)
+    elif told is None and swap and ahead == 0 < least and re.search(_CUT_SHORT, text, re.MULTILINE):
+        raise ValueError(
+            f"`text` does not say who is to play {env.name!r}, and after a swap the stones do not either: "
+            "add a line such as `X to play`."
+        )
+    to_play = ahead if told is None else told
     swapped = swap and least > 0 and counts[0] - least == to_play - 1
     if counts != [least + (player < to_play) for player in range(len(counts))] and not swapped:
         have = ", ".join(f"{count} {mark}" for count, mark in zip(counts[:-1], MARKS))
@@ -160,21 +171,39 @@ def _to_play_by_count(text: str, counts: list[int], swap: bool) -> int:
     return to_play
 
 
-def _check_told(text: str, state: State) -> None:
+def _as_told(env: BoardGame, text: str, state: State) -> State:
+    """End the game if `text` says so; raise `ValueError` if it stands otherwise than told."""
     told = re.search(_TOLD, text, re.MULTILINE)
+    line = told[0].strip() if told else ""
+    if line.endswith(("won", "game over")) and not state.terminated:
+        state = env.ended(state)
     # That the game is over is all that is told after its last step, whoever won.
-    if told and (line := told[0].strip()) != status(state) and not (line == "game over" and state.terminated):
-        raise ValueError(f"`text` says {line!r}, but on its board it is {status(state)!r}: correct one of them.")
+    if line and line != status(state) and not (line == "game over" and state.terminated):
+        raise _contradiction(line, state)
+    if not re.search(_CUT_SHORT, text, re.MULTILINE):
+        return state
+    if state.terminated:
+        raise _contradiction("cut short", state)
+    return env.cut_short(state)
+
+
+def _contradiction(line: str, state: State) -> ValueError:
+    return ValueError(f"`text` says {line!r}, but on its board it is {status(state)!r}: correct one of them.")
 
 
 def _check_waiting(env: BoardGame, stones: np.ndarray, to_play: int) -> None:
     # Who did not move last cannot have won already: the game would have ended then.
     players = env.num_players
     for player in (p % players for p in range(to_play, to_play + players - 1)):
-        following = (player + 1) % players
-        if env.arrange(_view(stones, following), following).rewards[player] > 0:
+        if _has_won(env, stones, player):
             who = "who is to play" if player == to_play else "who did not move last"
             raise ValueError(f"`text` has a win of {MARKS[player]}, {who}: the game ended before.")
+
+
+def _has_won(env: BoardGame, stones: np.ndarray, player: int) -> bool:
+    """Tell whether the stones are a win of `player`, had they moved last."""
+    following = (player + 1) % env.num_players
+    return bool(env.arrange(_view(stones, following), following).rewards[player] > 0)
 
 
 def _view(stones: np.ndarray, player: int) -> np.ndarray:

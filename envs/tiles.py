@@ -16,6 +16,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from envs import svg
+
 _SIDE = 36.0  # of a tile; the cells of a picture lie 40 apart
 
 
@@ -46,8 +48,7 @@ def from_text(env: Any, text: str) -> Any:
 def drawn(env: Any, state: Any, cells: np.ndarray) -> Iterator[ElementTree.Element]:
     """Draw the tiles of one state around the middles `cells` [R, C, 2]; nothing for a game without tiles.
 
-    The larger the number, the more of `--tile-high` lies over `--tile-low`: CSS custom properties with fallbacks, as
-    those of `envs.picture`.
+    The larger the number, the more of `--tile-high` lies over `--tile-low` (`envs.svg`).
     """
     labels = labels_of(env, state)
     if labels is not None:
@@ -62,14 +63,10 @@ def _warmth(labels: np.ndarray) -> np.ndarray:
 
 
 def _tile(label: int, middle: np.ndarray, warmth: float) -> Iterator[ElementTree.Element]:
-    corner = {"x": f"{middle[0] - _SIDE / 2:g}", "y": f"{middle[1] - _SIDE / 2:g}"}
-    square = corner | {"width": f"{_SIDE:g}", "height": f"{_SIDE:g}", "rx": "4"}
-    for fill, opacity in (("var(--tile-low, #fffaf0)", 1.0), ("var(--tile-high, #b3361a)", 0.9 * warmth)):
-        yield ElementTree.Element("rect", square | {"class": "tile", "fill": fill, "fill-opacity": f"{opacity:.2f}"})
+    for name, opacity in (("tile-low", 1.0), ("tile-high", 0.9 * warmth)):
+        look = {"class_": "tile", "fill": svg.colour(name), "fill_opacity": f"{opacity:.2f}"}
+        yield svg.rectangle(middle - _SIDE / 2, (_SIDE, _SIDE), rx=4, **look)
     size = min(17.0, 0.9 * _SIDE / (0.72 * len(str(label))))  # no bold digit is wider than 0.72 of the size
-    look = {"font-family": "system-ui, sans-serif", "text-anchor": "middle", "font-weight": "600"}
-    place = {"x": f"{middle[0]:g}", "y": f"{middle[1] + 0.35 * size:.2f}", "font-size": f"{size:.2f}"}
-    fill = "#ffffff" if warmth > 0.65 else "#26221a"
-    number = ElementTree.Element("text", place | look | {"class": "number", "fill": fill})
-    number.text = str(label)
-    yield number
+    place = {"x": middle[0], "y": f"{svg.base_line(middle[1], size):.2f}", "font_size": f"{size:.2f}"}
+    look = {"font_family": svg.FONT, "text_anchor": "middle", "font_weight": "600", "class_": "number"}
+    yield svg.element("text", str(label), **place, **look, fill="#ffffff" if warmth > 0.65 else "#26221a")

@@ -61,6 +61,14 @@ class TimeLimit:
         """Set up a position as the game does, with no plies played."""
         return TimedState(inner=self.env.arrange(planes, to_play), plies=jnp.zeros((), jnp.int32))
 
+    def ended(self, state: TimedState) -> TimedState:
+        """End a running game as the game does."""
+        return dataclasses.replace(state, inner=self.env.ended(state.inner))
+
+    def cut_short(self, state: TimedState) -> TimedState:
+        """Truncate a running game."""
+        return dataclasses.replace(state, inner=self.env.cut_short(state.inner))
+
     def init(self, key: jax.Array | None = None, /) -> TimedState:
         """Start a game with no plies played."""
         return TimedState(inner=self.env.init(key), plies=jnp.zeros((), jnp.int32))

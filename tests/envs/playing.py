@@ -45,7 +45,7 @@ def random_moves(env: Any, games: int, plies: int, seed: int) -> tuple[Any, np.n
 def _random_moves(env: Any, games: int, plies: int, key: jax.Array) -> Any:
     def ply(states: Any, key: jax.Array) -> tuple[Any, Any]:
         masks = jax.vmap(env.legal_action_mask)(states)
-        moves = jnp.where(masks, jax.random.uniform(key, masks.shape), -1).argmax(axis=1).astype(jnp.int32)
+        moves = draw(masks, key)
         step_keys = jax.random.split(jax.random.fold_in(key, 1), games)
         return jax.vmap(env.step)(states, moves, step_keys), (states, masks, moves)
 
@@ -53,6 +53,15 @@ def _random_moves(env: Any, games: int, plies: int, key: jax.Array) -> Any:
     last, (states, masks, moves) = jax.lax.scan(ply, start, jax.random.split(key, plies))
     join = functools.partial(jax.tree.map, lambda x, y: jnp.concatenate([x, y[None]]))
     return join(states, last), join(masks, jax.vmap(env.legal_action_mask)(last)), moves
+
+
+def draw(masks: jax.Array, key: jax.Array, *, shy: Any = 0) -> jax.Array:
+    """Draw one of the moves marked in `masks` [..., A]: [...] int32, all equally likely.
+
+    `shy` [A], from 0 to 1, makes moves less likely than others: by 1 one is played where there is no other.
+    """
+    luck = jax.random.uniform(key, masks.shape) - jnp.broadcast_to(jnp.asarray(shy, jnp.float32), masks.shape)
+    return jnp.where(masks, luck, -2).argmax(axis=-1).astype(jnp.int32)
 
 
 @functools.cache
@@ -86,7 +95,7 @@ def layers(env: Any, plies: int) -> Iterator[Layer]:
     states = jax.tree.map(lambda x: np.asarray(x)[None], env.init(jax.random.key(0)))
     paths = np.ones(1, np.int64)
     for _ in range(plies + 1):
-        masks, after = _expand(env, states)
+        masks, after = in_chunks(functools.partial(_step_all, env), states)
         parent, action = np.nonzero(masks)
         after = jax.tree.map(lambda x: x[parent, action], after)  # noqa: B023
         first, same = _distinct(after.board)
@@ -106,17 +115,6 @@ def _distinct(boards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, same.reshape(-1)
 
 
-def _expand(env: Any, states: Any) -> tuple[np.ndarray, Any]:
-    # In chunks of one size, so that one program serves every layer.
-    size = len(states.to_play)
-    pieces = []
-    for begin in range(0, size, CHUNK):
-        chunk = jax.tree.map(lambda x: x[begin : begin + CHUNK], states)  # noqa: B023
-        full = jax.tree.map(lambda x: np.resize(x, (CHUNK, *x.shape[1:])), chunk)
-        pieces.append(jax.device_get(_step_all(env, full)))
-    return jax.tree.map(lambda *x: np.concatenate(x)[:size], *pieces)
-
-
 @functools.partial(jax.jit, static_argnums=0)
 def _step_all(env: Any, states: Any) -> tuple[jax.Array, Any]:
     every = jnp.arange(env.num_actions, dtype=jnp.int32)
@@ -125,7 +123,7 @@ def _step_all(env: Any, states: Any) -> tuple[jax.Array, Any]:
 
 
 def in_chunks(function: Any, *arrays: Any, size: int = CHUNK) -> Any:
-    """Call a batched function on rows of any number, with one program."""
+    """Call a batched function on rows of any number, with one program, for chunks of `size`."""
     count = len(jax.tree.leaves(arrays)[0])
     pieces = []
     for begin in range(0, count, size):

@@ -161,7 +161,7 @@ def test_one_is_expected_and_many_are_refused(name: str) -> None:
         with pytest.raises(TypeError, match=r"`action` has shape \(.*\), expected one action: batch the call"):
             env.step(state, actions, KEY)
     batch = jax.tree.map(lambda x: jnp.stack([x, x]), state)
-    for call in (lambda: env.step(batch, 0, KEY), lambda: env.legal_action_mask(batch)):
+    for call in (lambda: env.step(batch, 0, KEY), lambda: env.legal_action_mask(batch), lambda: env.observe(batch)):
         with pytest.raises(TypeError, match=r"`state` is a batch of shape \(2,\), expected one game"):
             call()
 
@@ -189,6 +189,15 @@ def test_a_batch_has_no_hash_and_no_odds(name: str) -> None:
         for ask in (env.odds, lambda states: env.happen(states, 0)):
             with pytest.raises(TypeError, match="`state` is a batch"):
                 ask(batch)
+
+
+@pytest.mark.parametrize(
+    "env", [envs.TimeLimit(envs.TicTacToe(), 5), envs.make("pgx:tic_tac_toe")], ids=lambda env: type(env).__name__
+)
+def test_a_batch_is_not_seen_through_a_wrapper_either(env: Any) -> None:
+    batch = jax.eval_shape(jax.vmap(env.init), jax.random.split(KEY, 2))
+    with pytest.raises(TypeError, match=r"`state` is a batch of shape \(2,\), expected one game"):
+        jax.eval_shape(env.observe, batch)
 
 
 def test_what_has_no_board_has_no_hash() -> None:

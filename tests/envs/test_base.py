@@ -135,11 +135,26 @@ def test_make_suggests_the_nearest_name_and_lists_options() -> None:
         envs.make("tic_tac_toe", size=4)
 
 
-@pytest.mark.parametrize(
-    "name", ["connect_four(5)", "connect_four(rows=x)", "connect_four(**{})", "connect_four(=)", "hex(size=5, size=6)"]
-)
+@pytest.mark.parametrize("name", ["connect_four(5)", "connect_four(**{})", "connect_four(=)", "hex(size=5, size=6)"])
 def test_make_says_how_options_are_written(name: str) -> None:
     with pytest.raises(ValueError, match=r"options in .* cannot be read: write each once, as in"):
+        envs.make(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "go(superko=situational)",
+            r"`superko` is written as situational .*: text stands in quotes, superko='situational'",
+        ),
+        ("hex(size=3, swap=true)", "`swap` is written as true in the name, which is no value: write swap=True"),
+        ("hex(size=2 + 3)", r"`size` is written as 2 \+ 3 .*: write a number, True, False, None or text in quotes"),
+        ("hex(size=int(3))", r"`size` is written as int\(3\) in the name, which is no value"),
+    ],
+)
+def test_make_says_what_it_read_and_how_a_value_is_written(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         envs.make(name)
 
 
@@ -159,10 +174,12 @@ def test_make_gives_equal_games() -> None:
     assert envs.make("connect_four") != envs.make("connect_four", rows=5)
 
 
-# One fresh interpreter for both questions, since each start costs seconds.
+# One fresh interpreter for all questions, since each start costs seconds.
 FRESH = """
+import sys
 import jax
 import envs, envs.check, envs.render, envs.time_limit
+assert "pgx" not in sys.modules
 assert not jax.live_arrays(), jax.live_arrays()
 assert jax.config.jax_enable_x64
 import numpy as np

@@ -166,8 +166,7 @@ def _stubborn_moves(env: envs.Go, games: int, seed: int) -> tuple[Any, np.ndarra
 
     def ply(states: Any, key: jax.Array) -> tuple[Any, Any]:
         masks = jax.vmap(env.legal_action_mask)(states)
-        luck = jnp.where(masks, jax.random.uniform(key, masks.shape), -1)
-        moves = luck.at[:, -1].add(-0.9).argmax(axis=1).astype(jnp.int32)
+        moves = playing.draw(masks, key, shy=0.9 * (np.arange(env.num_actions) == env.size**2))
         return jax.vmap(env.step)(states, moves), (states, masks, moves)
 
     @jax.jit

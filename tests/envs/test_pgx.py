@@ -1,7 +1,9 @@
 """Games of pgx as ours, beside pgx itself at every ply, and ours as pgx's."""
 
+import copy
 import dataclasses
 import functools
+import pickle
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +19,7 @@ from pgx.experimental import auto_reset
 import envs
 import jaxmcts
 from envs.pgx import from_pgx, to_pgx
+from tests.envs import playing
 
 KEY = jax.random.key(0)
 
@@ -56,8 +59,7 @@ def side_by_side(name: str, plies: int, games: int = 16) -> Any:
 
     def ply(states: Any, key: jax.Array) -> Any:
         move_key, step_key = jax.random.split(key)
-        mask = states[1].legal_action_mask
-        moves = jnp.where(mask, jax.random.uniform(move_key, mask.shape), -1).argmax(axis=1).astype(jnp.int32)
+        moves = playing.draw(states[1].legal_action_mask, move_key)
         keys = jax.random.split(step_key, games)
         after = jax.vmap(env.step)(states[0], moves, keys), jax.vmap(theirs.step)(states[1], moves, keys)
         return after, look(*after)
@@ -258,3 +260,14 @@ def test_an_illegal_action_ends_it_as_in_pgx() -> None:
     assert after.terminated and after.legal_action_mask.all()
     assert after.rewards[once.current_player] == -1 and after.rewards.sum() == 0
     assert not env.step(after, 0).rewards.any()
+
+
+def test_games_of_ours_and_their_states_can_be_pickled_and_copied() -> None:
+    env = to_pgx(envs.make("tic_tac_toe"))
+    state = env.step(env.init(KEY), 4)
+    for copied in (pickle.loads(pickle.dumps(state)), copy.deepcopy(state)):
+        assert type(copied) is type(state)
+        jax.tree.map(np.testing.assert_array_equal, copied, state)
+        jax.tree.map(np.testing.assert_array_equal, env.step(copied, 0), env.step(state, 0))
+        assert copied.to_svg() == state.to_svg() and copied.env_id == "tic_tac_toe"
+    assert pickle.loads(pickle.dumps(env)) is copy.deepcopy(env) is env

@@ -11,6 +11,7 @@ import pytest
 import envs
 import jaxmcts
 from envs import SlidingPuzzle
+from tests.envs import playing
 
 LEFT, UP, RIGHT, DOWN = range(4)
 # Positions by the moves they are from the solved one, the hole in a corner; the last is OEIS A089473.
@@ -24,7 +25,7 @@ DISTANCES = {
 }
 
 
-def _running(env: SlidingPuzzle, boards: np.ndarray) -> Any:
+def _running(env: SlidingPuzzle, boards: Any) -> Any:
     """States with these boards [N, cells] in running games, the solved one too."""
     count = len(boards)
     flags = jnp.zeros(count, bool)
@@ -35,7 +36,8 @@ def _running(env: SlidingPuzzle, boards: np.ndarray) -> Any:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _step_all(env: SlidingPuzzle, states: Any) -> tuple[jax.Array, jax.Array]:
+def _step_all(env: SlidingPuzzle, boards: jax.Array) -> tuple[jax.Array, jax.Array]:
+    states = _running(env, boards)
     four = jnp.arange(4, dtype=jnp.int32)
     after = jax.vmap(jax.vmap(env.step, (None, 0)), (0, None))(states, four)
     return after.board, jax.vmap(env.legal_action_mask)(states)
@@ -50,13 +52,9 @@ def layers(env: SlidingPuzzle, chunk: int = 4096) -> list[np.ndarray]:
     known, found = frontier @ weights, []
     while len(frontier):
         found.append(frontier)
-        reached = []
-        for begin in range(0, len(frontier), chunk):
-            some = frontier[begin : begin + chunk]
-            size = min(chunk, 64 if len(some) <= 64 else chunk)
-            boards, masks = _step_all(env, _running(env, np.resize(some, (size, cells))))
-            reached.append(np.asarray(boards)[: len(some)][np.asarray(masks)[: len(some)]])
-        boards = np.concatenate(reached)
+        step = functools.partial(_step_all, env)
+        reached, masks = playing.in_chunks(step, frontier, size=64 if len(frontier) <= 64 else chunk)
+        boards = reached[masks]
         keys, first = np.unique(boards @ weights, return_index=True)
         new = ~np.isin(keys, known)
         frontier, known = boards[first[new]], np.concatenate([known, keys[new]])

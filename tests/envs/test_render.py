@@ -1,13 +1,14 @@
 """Boards as text: what a drawing looks like, and that it reads back to the same state."""
 
 import textwrap
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
 import envs
-from envs.render import from_text, to_text
+from envs.render import _board_lines, from_text, status, stones_of, to_text
 from envs.time_limit import TimeLimit
 from tests.envs import playing
 
@@ -77,6 +78,70 @@ def test_a_drawing_reads_back_to_the_same_state(env: envs.BoardGame) -> None:
         again = from_text(env, to_text(env, state))
         jax.tree.map(np.testing.assert_array_equal, again, state)
         assert jax.tree.map(lambda x: x.dtype, again) == jax.tree.map(lambda x: x.dtype, state)
+
+
+LIMITED = TimeLimit(envs.make("hex", size=3, swap=True), 5)
+EVERY = [
+    *(envs.make("mnk", rows=3, columns=3, connect=3, players=players) for players in (2, 3)),
+    envs.make("connect_four", rows=4, columns=4, connect=3),
+    envs.make("hex", size=3, swap=True),
+    envs.make("go", size=3, komi=1.0, max_plies=12),
+    envs.make("othello", size=4),
+    envs.make("2048", rows=2, columns=2),
+    envs.make("sliding_puzzle", rows=2, columns=2, max_moves=6),
+    LIMITED,
+]
+
+
+@pytest.mark.parametrize("env", EVERY, ids=repr)
+def test_every_position_of_a_game_reads_back_its_end_included(env: Any) -> None:
+    states, _, _ = playing.random_moves(env, 8, 24, seed=2)
+    ends = set()
+    for ply, row in np.ndindex(states.to_play.shape):
+        if ply > 1 and states.terminated[ply - 2, row] | states.truncated[ply - 2, row]:
+            continue
+        state = jax.tree.map(lambda x: x[ply, row], states)  # noqa: B023
+        text = to_text(env, state)
+        end = text.splitlines()[-1]
+        ends.add(end)
+        if end == "cut short" and _hides_the_mover(env, state):
+            with pytest.raises(ValueError, match=r"does not say who is to play .*: add a line such as `X to play`"):
+                from_text(env, text)
+            text += f"\n{'XO'[state.to_play]} to play"
+        again = from_text(env, text)
+        assert (again.terminated, again.truncated) == (state.terminated, state.truncated)
+        np.testing.assert_array_equal(_board_lines(env, again), _board_lines(env, state))
+        # The game's last step alone tells who won, and in Go and Othello not even who moved last.
+        assert status(again) == end or end == "game over"
+        if env.turns_by_count or not again.terminated:
+            assert again.to_play == state.to_play
+    assert "game over" in ends or "cut short" in ends
+
+
+def _hides_the_mover(env: Any, state: Any) -> bool:
+    first, second = stones_of(env, state).sum(axis=(0, 1)) if env.num_players == 2 else (0, 0)
+    return not env.turns_by_count or (env == LIMITED and first == second > 0)
+
+
+def test_two_passes_and_a_swap_are_told_by_who_won() -> None:
+    go, swap = envs.make("go", size=3, komi=1.0), envs.make("hex", size=3, swap=True)
+    over = from_text(go, "XX.\nX.X\n.X.\nX won")
+    assert over.terminated and over.rewards.tolist() == [1, -1] and over.to_play == 1
+    assert from_text(go, "...\n...\n...\ngame over").rewards.tolist() == [-1, 1]
+    assert not go.legal_action_mask(over).any() and not go.step(over, 4).rewards.any()
+    with pytest.raises(ValueError, match="says 'O won', but on its board it is 'X won'"):
+        from_text(go, "XX.\nX.X\n.X.\nO won")
+    # As many stones of each: X can have won after a swap alone, and has moved last then.
+    assert from_text(swap, "OX.\nOX.\n.XO\ngame over").to_play == 1
+    assert from_text(swap, "XX.\nOOO\n..X\ngame over").to_play == 0
+
+
+def test_a_game_cut_short_stays_so() -> None:
+    state = from_text(TTT, "X..\n.O.\n...\ncut short")
+    assert state.truncated and not state.terminated and state.to_play == 0
+    assert not TTT.legal_action_mask(state).any()
+    with pytest.raises(ValueError, match="says 'cut short', but on its board it is 'X won'"):
+        from_text(TTT, "XXX\nOO.\n...\ncut short")
 
 
 def test_a_diagram_without_spaces_is_read_too() -> None:
