@@ -84,7 +84,7 @@ def recompute_backup(
     del value
 
     def mean(q: jax.Array, visits: jax.Array) -> jax.Array:
-        return (raw_weight * parent.raw_value + jnp.sum(visits * q)) / (raw_weight + parent.child_visits + 1)
+        return (raw_weight * parent.raw_value + jnp.sum(visits * q)) / (raw_weight + parent.total_visits)
 
     return _recomputed(parent, edge, child, mean)
 
@@ -105,7 +105,7 @@ def max_mean_backup(
     del value
 
     def mixed(q: jax.Array, visits: jax.Array) -> jax.Array:
-        return (1 - max_weight) * mean_value(q, visits, parent.child_visits + 1) + max_weight * highest_value(q, visits)
+        return (1 - max_weight) * mean_value(q, visits, parent.total_visits) + max_weight * highest_value(q, visits)
 
     return _recomputed(parent, edge, child, mixed)
 
@@ -128,7 +128,7 @@ def power_mean_backup(
 
     def mean(q: jax.Array, visits: jax.Array) -> jax.Array:
         x = jnp.clip((q - low) / (high - low), 0, 1)
-        return low + (high - low) * power_mean(x, visits, parent.child_visits + 1, power)
+        return low + (high - low) * power_mean(x, visits, parent.total_visits, power)
 
     return _recomputed(parent, edge, child, mean)
 
@@ -136,7 +136,10 @@ def power_mean_backup(
 def _recomputed(
     parent: Node, edge: Edge, child: Node, value_of: Callable[[jax.Array, jax.Array], jax.Array]
 ) -> tuple[Update, jax.Array]:
-    """Let V(s) be `value_of(q [A], visits [A])` as both are after this visit; the level above reads it at its child."""
+    """Let V(s) be `value_of(q [A], visits [A])` as both are after this visit; the level above reads it at its child.
+
+    `parent.total_visits`, 1 more than the sum of the visits before, is their sum then.
+    """
     here = _one_hot(edge, parent)
     q = edge.reward + edge.discount * child.value
     value = value_of(jnp.where(here, q, parent.q), parent.visits + here)
