@@ -2,6 +2,7 @@
 
 from jaxmcts import amaf, backup, qvalue, readout, root, rules, uncertainty
 from jaxmcts.backup import Added, AtEdge, Relay, Update, mean_backup
+from jaxmcts.choices import Live
 from jaxmcts.evaluators import network_evaluator, rollout_evaluator
 from jaxmcts.model import Env, Evaluation, Model, Transition, model_from_env, model_from_recurrent_fn
 from jaxmcts.policy import PolicyOutput, alphazero_policy, gumbel_policy, uct_policy
@@ -17,7 +18,6 @@ from jaxmcts.qvalue import (
 )
 from jaxmcts.readout import Summary, most_visited, principal_variation, summary, visit_shares
 from jaxmcts.search import init, run, search
-from jaxmcts.simulation import Live
 from jaxmcts.tree import Edge, Flags, Node, Tree, memory, read_node
 from jaxmcts.validation import validate
 from jaxmcts.view import view

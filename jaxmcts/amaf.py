@@ -21,10 +21,10 @@ from jax.tree_util import Partial
 
 from jaxmcts import checks
 from jaxmcts.backup import Added, Relay, Update, mean_backup
+from jaxmcts.choices import Live
 from jaxmcts.model import Number, PyTree
 from jaxmcts.qvalue import Fpu, complete, fpu_zero
 from jaxmcts.rules.pick import best
-from jaxmcts.simulation import Live
 from jaxmcts.tree import ROOT, Edge, Node, Tree, read, read_node, read_scalars
 
 

@@ -255,8 +255,16 @@ def _whole(rule_state: PyTree, parent: Node) -> PyTree:
 
     def whole(leaf: Any) -> Any:
         if isinstance(leaf, AtEdge):
-            entry = whole(leaf.entry)
+            entry = one(leaf.entry.amount if isinstance(leaf.entry, Added) else leaf.entry)
             return jnp.broadcast_to(entry, (*parent.q.shape, *entry.shape))
-        return leaf.amount if isinstance(leaf, Added) else leaf
+        return one(leaf.amount) if isinstance(leaf, Added) else leaf
+
+    def one(array: Any) -> jax.Array:
+        if not isinstance(array, jax.Array):
+            raise TypeError(
+                f"`backup` gave an `AtEdge` or `Added` that holds a {type(array).__name__}, expected one array: each "
+                "stands for one array of `rule_state`."
+            )
+        return array
 
     return jax.tree.map(whole, rule_state, is_leaf=lambda leaf: isinstance(leaf, AtEdge | Added))

@@ -43,14 +43,14 @@ def fold_in(keys: jax.Array, data: jax.Array | int) -> jax.Array:
     return jax.vmap(jax.random.fold_in)(keys, jnp.broadcast_to(jnp.asarray(data, jnp.uint32), keys.shape))
 
 
-def as_partial(fn: Callable[..., Any]) -> Partial:
-    """Make a rule a pytree of its constants: nested functions become static, numbers become arrays.
+def as_partial(name: str, fn: Callable[..., Any], *arguments: str) -> Partial:
+    """Make a function to be called with `arguments` a pytree of its constants.
 
+    Nested functions become static, numbers become arrays.
     `Partial(puct, fpu=fpu_lose, c_init=1.25)` has a function among its leaves, which cannot enter a compiled call
     as an argument; wrapped in a `Partial` of its own it is part of the tree's structure instead.
     """
-    if not callable(fn):
-        raise TypeError(f"`select`, `root_select` or `backup` is {fn!r}, expected a function.")
+    checks.function(name, fn, *arguments)
     # Partial is a functools.partial; a plain one is as good.
     rule = Partial(fn.func, *fn.args, **fn.keywords) if isinstance(fn, functools.partial) else Partial(fn)
 
@@ -60,8 +60,8 @@ def as_partial(fn: Callable[..., Any]) -> Partial:
         try:
             return jnp.asarray(x, jnp.result_type(x))  # never weakly typed: a Python number retraces nothing
         except TypeError as error:
-            name = getattr(rule.func, "__name__", rule.func)
-            raise TypeError(f"a constant of `{name}` is {x!r}, expected a number or an array.") from error
+            called = getattr(rule.func, "__name__", rule.func)
+            raise TypeError(f"a constant of `{called}` is {x!r}, expected a number or an array.") from error
 
     return jax.tree.map(leaf, rule)
 

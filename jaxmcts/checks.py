@@ -4,6 +4,7 @@ What only the device can know (a finished game in the batch, NaN from a network)
 """
 
 import dataclasses
+import inspect
 from typing import Any, TypeVar
 
 import jax
@@ -59,6 +60,24 @@ def arrays(tree: PyTree, name: str) -> PyTree:
             raise TypeError(f"`{name}` has a leaf {x!r} of type {type(x).__name__}, expected arrays.") from error
 
     return jax.tree.map(leaf, tree)
+
+
+def function(name: str, given: Any, *arguments: str) -> None:
+    """Demand a function that can be called with so many arguments."""
+    call = f"`{name}({', '.join(arguments)})`"
+    if not callable(given):
+        raise TypeError(f"`{name}` is {given!r}, expected a function that is called as {call}.")
+    try:
+        signature = inspect.signature(given)
+    except ValueError:  # some that are not written in Python do not tell
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"`{name}` is {given!r}, which cannot be called as {call}: {error}. Pass a function that takes just these, "
+            "and bind its constants with `jax.tree_util.Partial`."
+        ) from error
 
 
 def model(given: Any) -> None:

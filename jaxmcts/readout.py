@@ -34,7 +34,7 @@ class Summary:
 
 def at_root(tree: Tree, fn: Callable[[Node], PyTree]) -> PyTree:
     """Apply `fn(node)` to every root; its constants, bound with `Partial`, are scalars or `[B, ...]`."""
-    fn = as_partial(fn)
+    fn = as_partial("fn", fn, "node")
     rows = jnp.arange(tree.batch_size, dtype=jnp.int32)
     return jax.vmap(lambda row: for_row(fn, row)(read_node(tree, row, jnp.int32(ROOT))))(rows)
 

@@ -12,8 +12,9 @@ from jax.tree_util import Partial
 from jaxmcts import checks
 from jaxmcts.backup import Backup, Relay, as_relay
 from jaxmcts.batching import as_partial, detach, fold_in, fold_vmap, row_keys, vary_alike
+from jaxmcts.choices import Live
 from jaxmcts.model import Evaluation, Model, PyTree
-from jaxmcts.simulation import Live, Rules, simulations
+from jaxmcts.simulation import Rules, simulations
 from jaxmcts.tree import MOST_SLOTS, Node, Tree, allocate
 
 Select = Callable[[Node], jax.Array]
@@ -145,7 +146,11 @@ def advance(
     if max_depth is not None:
         checks.positive("max_depth", max_depth)
     depth_limit = min(max_depth or tree.capacity, max(tree.capacity - 1, 1))
-    rules = Rules(select=_as_rule(select), root_select=_as_rule(root_select), backup=_as_relay(backup))
+    rules = Rules(
+        select=_as_rule("select", select),
+        root_select=_as_rule("root_select", root_select),
+        backup=_as_relay(backup),
+    )
     checks.constants(rules, tree.batch_size)
     arguments = detach((checks.arrays(params, "params"), tree, rules))
     return _compiled(*arguments, model=model, num_simulations=num_simulations, max_depth=depth_limit, refill=refill)
@@ -159,12 +164,16 @@ def _compiled(
     return fold_vmap(loop, model, params, vary_alike(tree, params, rules), rules)
 
 
-def _as_rule(rule: Rule) -> Partial | Live:
-    if isinstance(rule, Live):
-        return Live(as_partial(rule.fn), start=rule.start and as_partial(rule.start))
-    return as_partial(rule)
+def _as_rule(name: str, rule: Rule) -> Partial | Live:
+    if not isinstance(rule, Live):
+        return as_partial(name, rule, "node")
+    if rule.start is None:
+        return Live(as_partial(name, rule.fn, "key", "tree", "index"))
+    fn = as_partial(name, rule.fn, "key", "tree", "index", "message")
+    return Live(fn, start=as_partial("start", rule.start, "tree"))
 
 
 def _as_relay(backup: Backup) -> Relay:
     relay = as_relay(backup)
-    return Relay(fn=as_partial(relay.fn), start=as_partial(relay.start))
+    fn = as_partial("backup", relay.fn, "parent", "edge", "child", "message")
+    return Relay(fn=fn, start=as_partial("start", relay.start, "leaf"))

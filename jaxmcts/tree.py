@@ -15,7 +15,6 @@ leads to a node, as `-1 - action` when it does not, and 0 at a finished state, w
 import dataclasses
 import enum
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -196,22 +195,6 @@ def read_edge(tree: Tree, parent: jax.Array, child: Scalars) -> Edge:
         reward=child.reward,
         discount=child.discount,
     )
-
-
-def in_line(tree: Tree) -> Tree:
-    """Lay the nodes of all rows in one line: arrays `[B * N, ...]`, as if they were one row's."""
-    return _reshape_nodes(tree, lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]))
-
-
-def in_rows(tree: Tree, batch_size: int, capacity: int) -> Tree:
-    """Undo `in_line`."""
-    return _reshape_nodes(tree, lambda x: x.reshape(batch_size, capacity, *x.shape[1:]))
-
-
-def _reshape_nodes(tree: Tree, reshape: Callable[[jax.Array], jax.Array]) -> Tree:
-    by_row = ("keys", "num_simulations", "flags")
-    names = [field.name for field in dataclasses.fields(tree) if field.name not in by_row]
-    return dataclasses.replace(tree, **{name: jax.tree.map(reshape, getattr(tree, name)) for name in names})
 
 
 def legal_log_softmax(logits: jax.Array, legal_action_mask: jax.Array) -> jax.Array:

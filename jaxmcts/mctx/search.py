@@ -11,13 +11,13 @@ from jax.tree_util import Partial
 import jaxmcts.tree
 from jaxmcts import checks
 from jaxmcts.backup import mean_backup
+from jaxmcts.choices import Live
 from jaxmcts.mctx.action_selection import interior_rule, root_rule
 from jaxmcts.mctx.base import InteriorActionSelectionFn, LoopFn, RecurrentFn, RootActionSelectionFn, RootFnOutput
 from jaxmcts.mctx.recurrent import KeyForm, model_of, root_of
 from jaxmcts.mctx.tree import Row, Rows, Tree
 from jaxmcts.model import PyTree
 from jaxmcts.search import advance, init
-from jaxmcts.simulation import Live
 from jaxmcts.tree import read_scalars
 
 

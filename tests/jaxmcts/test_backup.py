@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxmcts
-from jaxmcts import AtEdge, Relay, uncertainty
+from jaxmcts import AtEdge, Relay, amaf, uncertainty
 from jaxmcts.backup import Added
 from jaxmcts.rules import engines
 from tests import worlds
@@ -105,6 +105,9 @@ def test_statistics_may_be_arrays_without_elements():
         ),
         (counting(lambda parent, edge: Added(jnp.zeros(5))), r"float32\[5\], but the tree holds int32\[5\]"),
         (counting(lambda parent, edge: {"n": Added(one(edge))}), "`rule_state` came back with structure"),
+        (counting(lambda parent, edge: Added({"n": one(edge)})), "an `AtEdge` or `Added` that holds a dict"),
+        (counting(lambda parent, edge: AtEdge((1, 2))), "an `AtEdge` or `Added` that holds a tuple"),
+        (counting(lambda parent, edge: Added(AtEdge(1))), "an `AtEdge` or `Added` that holds a AtEdge"),
         (
             Relay(
                 fn=lambda parent, edge, child, message: (jaxmcts.mean_backup(parent, edge, child, message[0])[0], 0.0),
@@ -127,6 +130,27 @@ def test_statistics_may_be_arrays_without_elements():
 def test_what_cannot_be_written_or_passed_up_is_named(backup, message):
     with pytest.raises(TypeError, match=message):
         search(backup, per_edge())
+
+
+WRONG_START: Any = search  # it needs more than one thing
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"select": 1}, r"`select` is 1, expected a function that is called as `select\(node\)`"),
+        ({"select": amaf.grave}, r"`select` is .*grave.* cannot be called as `select\(node\)`"),
+        ({"select": jaxmcts.Live(amaf.rave)}, r"rave.* cannot be called as `select\(key, tree, index\)`"),
+        ({"root_select": jaxmcts.Live(lambda *_: 0, start=WRONG_START)}, r"cannot be called as `start\(tree\)`"),
+        ({"backup": uncertainty.weighted_backup}, r"cannot be called as `backup\(parent, edge, child, message\)`"),
+        ({"backup": Relay(fn=jaxmcts.mean_backup, start=WRONG_START)}, r"cannot be called as `start\(leaf\)`"),
+    ],
+)
+def test_a_function_that_cannot_be_called_so_is_named(given, message):
+    rules = {"select": RAW_PUCT, "root_select": RAW_PUCT, "backup": jaxmcts.mean_backup} | given
+    params = params_of(worlds.random_world(np.random.default_rng(0), **worlds.EVERYTHING))
+    with pytest.raises(TypeError, match=message):
+        jaxmcts.search(params, jax.random.key(0), worlds.roots(1), worlds.MODEL, num_simulations=1, **rules)
 
 
 def test_weights_by_error():
