@@ -105,12 +105,16 @@ class Othello(base.BoardGame):
         mine = each(lambda m, d, t: m | d | t, mine, disc, turned)
         theirs = each(operator.xor, theirs, turned)
         passed = action == self.num_cells
+        over = self._is_decided(mine, theirs)
         if self.double_pass:
-            settled = ~is_any(theirs) | ~is_any(self._free(mine, theirs))
-            over = settled | (passed & (state.board[4] != 0))
-        else:
-            over = ~self._can_anybody_move(mine, theirs)
+            over |= passed & (state.board[4] != 0)
         return self._moved(mine, theirs, passed, base.once(over), state.to_play)
+
+    def _is_decided(self, mine: Words, theirs: Words) -> jax.Array:
+        """Tell whether a board ends the game, after a move that has left discs of `mine`."""
+        if self.double_pass:
+            return ~is_any(theirs) | ~is_any(self._free(mine, theirs))
+        return ~self._can_anybody_move(mine, theirs)
 
     def _moved(self, mine: Words, theirs: Words, passed: jax.Array, over: jax.Array, mover: jax.Array) -> base.State:
         # The state after `mover`, whose discs are `mine`, has played.
@@ -124,7 +128,7 @@ class Othello(base.BoardGame):
         )
 
     def arrange(self, planes: np.ndarray, to_play: int) -> base.State:
-        """Set up a position; it is finished if nobody can move, and no pass has come before it.
+        """Set up a position; it is finished if its discs alone end a game, and no pass has come before it.
 
         Raises `ValueError` for a board without discs on the four cells in the middle, where every game has them.
         """
@@ -136,8 +140,12 @@ class Othello(base.BoardGame):
 
     @functools.partial(jax.jit, static_argnums=0)
     def _arranged(self, mine: Words, theirs: Words, mover: jax.Array) -> base.State:
-        over = ~self._can_anybody_move(mine, theirs)
-        return self._moved(mine, theirs, jnp.zeros((), jnp.bool_), over, mover)
+        return self._moved(mine, theirs, jnp.zeros((), jnp.bool_), self._is_decided(mine, theirs), mover)
+
+    def ended(self, state: base.State) -> base.State:
+        """Let both players pass, which ends a game with `double_pass`, if nobody can move."""
+        passed = jax.lax.fori_loop(0, 2, lambda _, state: self.step(state, self.num_cells), state)
+        return base.select(self._can_anybody_move(*_sides(state)), state, passed)
 
     def _board(self, mine: Words, theirs: Words, passed: jax.Array) -> jax.Array:
         words = [*mine, *theirs]

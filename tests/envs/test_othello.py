@@ -258,6 +258,20 @@ def test_every_position_reads_back_to_the_same_state(env: envs.Othello) -> None:
     assert ends >= 3
 
 
+def test_where_nobody_can_move_two_passes_are_still_to_come_with_double_pass() -> None:
+    board = "OXXX\nXXXX\nXXXX\nX.XX\n"
+    running = from_text(FOUR_BY_PASSES, f"{board}O to play")
+    assert not running.terminated and list(envs.legal_moves(FOUR_BY_PASSES, running)) == ["pass"]
+    ended = from_text(FOUR_BY_PASSES, f"{board}X won")  # X has moved last
+    passed = FOUR_BY_PASSES.step(FOUR_BY_PASSES.step(running, 16), 16)
+    jax.tree.map(np.testing.assert_array_equal, passed, ended)
+    assert from_text(FOUR, f"{board}X won").terminated
+    with pytest.raises(ValueError, match="says 'X to play', but on its board it is 'X won'"):
+        from_text(FOUR, f"{board}X to play")
+    with pytest.raises(ValueError, match="says 'X won', but on its board it is 'O to play'"):
+        from_text(FOUR_BY_PASSES, "....\n.OX.\n.XO.\n....\nX won")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
