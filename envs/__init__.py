@@ -4,7 +4,7 @@ Games of others come in by `from_pgx` and `from_gymnax`, your own by `register` 
 knows them all by one string.
 """
 
-from envs.base import BoardGame, State, Symmetry, auto_reset
+from envs.base import BoardGame, State, auto_reset
 from envs.chance import ChanceGame
 from envs.check import ContractError, check_env, check_types
 from envs.connect_four import ConnectFour
@@ -20,6 +20,7 @@ from envs.pig import Pig
 from envs.puzzle import SlidingPuzzle
 from envs.registry import make, names, register
 from envs.render import from_text, to_text
+from envs.symmetry import Symmetry
 from envs.tic_tac_toe import TicTacToe
 from envs.time_limit import TimeLimit
 from envs.twenty48 import Twenty48

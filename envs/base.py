@@ -14,17 +14,14 @@ options, so two games of the same options are equal and share their compiled pro
 
 import abc
 import dataclasses
-import functools
-import itertools
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from envs import zobrist
+from envs import arguments, symmetry, zobrist
 from envs.moves import ActionLayout
 
 PyTree = Any
@@ -41,16 +38,6 @@ class State:
     terminated: jax.Array  # [] bool: decided by the rules
     truncated: jax.Array  # [] bool: cut short, undecided
     rewards: jax.Array  # [P] float32, of the last step only
-
-
-class Symmetry(NamedTuple):
-    """A symmetry of the board: two maps, one doing to stones what the other does to moves.
-
-    Both act on the last axes and leave any leading ones alone; they take NumPy or JAX arrays.
-    """
-
-    observation: Callable[[Any], Any]  # [..., *observation_shape] -> the same
-    policy: Callable[[Any], Any]  # [..., A] -> the same; also for masks and one-hot moves
 
 
 class BoardGame(abc.ABC):
@@ -81,15 +68,15 @@ class BoardGame(abc.ABC):
     def observation_shape(self) -> tuple[int, ...]: ...
 
     @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
+    def symmetries(self) -> tuple[symmetry.Symmetry, ...]:
         """The symmetries of the board, the identity first."""
-        return (IDENTITY,)
+        return (symmetry.IDENTITY,)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # The one public function that games write themselves: the shell's check stands around it.
         super().__init_subclass__(**kwargs)
         if "observe" in vars(cls):
-            cls.observe = _of_single(cls.observe)  # type: ignore[method-assign]
+            cls.observe = arguments.of_single(cls.observe)  # type: ignore[method-assign]
 
     @abc.abstractmethod
     def observe(self, state: State, /) -> jax.Array:
@@ -103,7 +90,7 @@ class BoardGame(abc.ABC):
 
         Raises `TypeError` for a batch of states, `NotImplementedError` where states have no `board`.
         """
-        check_single(state)
+        arguments.check_single(state)
         if not hasattr(state, "board"):
             raise NotImplementedError(f"States of {self.name!r} have no `board` to hash.")
         return zobrist.hash_arrays(*jax.tree.leaves(state.board), state.to_play.astype(jnp.uint8))
@@ -154,8 +141,8 @@ class BoardGame(abc.ABC):
         the position stays as it was. In a finished game nothing changes and the rewards are 0.
         Raises `TypeError` for an action that is not one integer, and for a batch of states.
         """
-        check_single(state)
-        action = as_index("action", action)
+        arguments.check_single(state)
+        action = arguments.as_index("action", action)
         in_range = action.astype(jnp.uint32) < self.num_actions  # a negative one is huge there
         safe = jnp.where(in_range, action, 0)
         allowed, played = self._attempt(state, safe, key)
@@ -172,30 +159,8 @@ class BoardGame(abc.ABC):
 
     def legal_action_mask(self, state: State, /) -> jax.Array:
         """Mark the allowed actions: [A] bool, all False once the game is finished."""
-        check_single(state)
+        arguments.check_single(state)
         return self._legal(state) & ~is_finished(state)
-
-
-def check_integer(option: str, value: Any, least: int, most: int) -> None:
-    """Demand an integer from `least` to `most` of an option; raise `ValueError` otherwise, also for a bool."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"`{option}` is {value!r}, expected an integer from {least} to {most}.")
-
-
-def check_flag(option: str, value: Any) -> None:
-    """Demand True or False of an option; raise `ValueError` otherwise."""
-    if not isinstance(value, bool):
-        raise ValueError(f"`{option}` is {value!r}, expected True or False.")
-
-
-def need_key(env: Any, function: str, key: jax.Array | None) -> jax.Array:
-    """Return `key`. Raises `TypeError` if there is none: `function` of `env` draws by it."""
-    if key is None:
-        raise TypeError(
-            f"`{function}` of {env.name!r} came without a `key`, expected one such as `jax.random.key(0)`: "
-            "chance has a part in it."
-        )
-    return key
 
 
 class Steppable(Protocol[S]):
@@ -263,85 +228,3 @@ def opening(board: jax.Array, num_players: int = 2) -> State:
         truncated=jnp.zeros((), jnp.bool_),
         rewards=jnp.zeros(num_players, jnp.float32),
     )
-
-
-def _unchanged(array: Any) -> Any:
-    return array
-
-
-IDENTITY = Symmetry(observation=_unchanged, policy=_unchanged)
-
-
-def symmetries_of(env: Any) -> tuple[Symmetry, ...]:
-    """Give the symmetries that a game declares, else the identity alone."""
-    return getattr(env, "symmetries", (IDENTITY,))
-
-
-def square_symmetries(size: int, extra: int = 0) -> tuple[Symmetry, ...]:
-    """Make the eight turns and flips of a square board; see `board_symmetries`."""
-    return board_symmetries(size, size, extra)
-
-
-def board_symmetries(rows: int, columns: int, extra: int = 0) -> tuple[Symmetry, ...]:
-    """Make the turns and flips of a board whose actions are its cells, row by row: eight if it is square, else four.
-
-    Observations are [..., rows, columns, planes]; policies [..., rows * columns + extra]: actions that are not on
-    the board follow the cells, and stay.
-    """
-    return tuple(
-        Symmetry(
-            observation=functools.partial(turn, flips=flips),
-            policy=functools.partial(_turn_policy, rows=rows, columns=columns, extra=extra, flips=flips),
-        )
-        for flips in itertools.product((False, True)[: 1 + (rows == columns)], (False, True), (False, True))
-    )
-
-
-def turn(board: Any, *, flips: tuple[bool, bool, bool]) -> Any:
-    """Swap rows and columns of [..., R, C, planes] or not, then reverse either: the eight elements of the group."""
-    swap, rows, columns = flips
-    board = board.swapaxes(-3, -2) if swap else board
-    return board[..., :: -1 if rows else 1, :: -1 if columns else 1, :]
-
-
-def _turn_policy(policy: Any, *, rows: int, columns: int, extra: int, flips: tuple[bool, bool, bool]) -> Any:
-    cells = policy[..., : policy.shape[-1] - extra]
-    board = cells.reshape(*cells.shape[:-1], rows, columns, 1)
-    turned = turn(board, flips=flips).reshape(cells.shape)
-    if not extra:
-        return turned
-    xp = np if isinstance(policy, np.ndarray) else jnp
-    return xp.concatenate([turned, policy[..., -extra:]], axis=-1)
-
-
-def check_single(state: Any) -> None:
-    """Raise `TypeError` for a batch of states where one is expected."""
-    if jnp.ndim(state.to_play):
-        raise TypeError(
-            f"`state` is a batch of shape {jnp.shape(state.to_play)}, expected one game: batch with `jax.vmap`."
-        )
-
-
-def _of_single(look: Callable[[Any, Any], jax.Array]) -> Callable[[Any, Any], jax.Array]:
-    @functools.wraps(look)
-    def checked(env: Any, state: Any, /) -> jax.Array:
-        check_single(state)
-        return look(env, state)
-
-    return checked
-
-
-def as_index(name: str, index: Any) -> jax.Array:
-    """Take an action or an outcome as int32. Raises `TypeError` for what is not one integer."""
-    # Outside of JAX integers have 64 bits and more, of which `jnp.asarray` would keep the low ones.
-    index = index if isinstance(index, jax.Array) else np.asarray(index)
-    if index.shape != ():
-        raise TypeError(f"`{name}` has shape {index.shape}, expected one {name}: batch the call with `jax.vmap`.")
-    if not jnp.issubdtype(index.dtype, jnp.integer):
-        raise TypeError(f"`{name}` has dtype {index.dtype}, expected an integer: pass the {name}'s index.")
-    if index.dtype.itemsize > 4:
-        # Only the low 32 bits survive the cast: keep what lies beyond them from turning into a legal action.
-        limit = 2**31 - 1
-        xp = jnp if isinstance(index, jax.Array) else np
-        index = xp.where((index >= 0) & (index < limit), index, limit)
-    return jnp.asarray(index, jnp.int32)

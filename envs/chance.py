@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from envs import base
+from envs import arguments, base
 
 
 class ChanceGame(base.BoardGame):
@@ -75,7 +75,7 @@ class ChanceGame(base.BoardGame):
 
         Raises `TypeError` for a batch of states.
         """
-        base.check_single(afterstate)
+        arguments.check_single(afterstate)
         return jnp.where(base.is_finished(afterstate), self._certain, self._odds(afterstate))
 
     def happen(self, afterstate: base.State, outcome: ArrayLike, /) -> base.State:
@@ -84,8 +84,8 @@ class ChanceGame(base.BoardGame):
         An outcome whose odds are 0, or one out of range, gives a state of the right shapes that means nothing.
         Raises `TypeError` for an outcome that is not one integer and for a batch of states.
         """
-        base.check_single(afterstate)
-        happened = self._happen(afterstate, base.as_index("outcome", outcome))
+        arguments.check_single(afterstate)
+        happened = self._happen(afterstate, arguments.as_index("outcome", outcome))
         return base.select(base.is_finished(afterstate), afterstate, happened)
 
     def step(self, state: base.State, action: ArrayLike, key: jax.Array | None = None, /) -> base.State:
@@ -93,6 +93,6 @@ class ChanceGame(base.BoardGame):
 
         Illegal actions and finished games are as of `BoardGame.step`. Raises `TypeError` without a key.
         """
-        key = base.need_key(self, "step", key)
+        key = arguments.need_key(self, "step", key)
         afterstate = self.decide(state, action)
         return self.happen(afterstate, self._draw(afterstate, key))

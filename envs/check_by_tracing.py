@@ -111,7 +111,7 @@ def _symmetry_types(env: Any) -> Iterator[str]:
     if symmetries is None:
         return
     if not isinstance(symmetries, tuple) or not symmetries:
-        yield f"`symmetries` is {symmetries!r}, expected a tuple that begins with the identity, `envs.base.IDENTITY`."
+        yield f"`symmetries` is {symmetries!r}, expected a tuple that begins with `envs.symmetry.IDENTITY`."
         return
     observation = jax.ShapeDtypeStruct((2, *env.observation_shape), jnp.float32)
     mask = jax.ShapeDtypeStruct((2, env.num_actions), jnp.bool_)

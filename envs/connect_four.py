@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import base, bitboard
+from envs import arguments, base, bitboard, symmetry
 from envs.moves import ActionLayout
 
 
@@ -40,7 +40,7 @@ class ConnectFour(base.BoardGame):
 
     def __post_init__(self) -> None:
         for option, most in (("rows", 31), ("columns", 64), ("connect", 64)):
-            base.check_integer(option, getattr(self, option), 1, most)
+            arguments.check_integer(option, getattr(self, option), 1, most)
 
     @property
     def num_actions(self) -> int:
@@ -51,9 +51,9 @@ class ConnectFour(base.BoardGame):
         return (self.rows, self.columns, 2)
 
     @property
-    def symmetries(self) -> tuple[base.Symmetry, ...]:
+    def symmetries(self) -> tuple[symmetry.Symmetry, ...]:
         """The identity and the mirror, left for right."""
-        return (base.IDENTITY, _MIRROR)
+        return (symmetry.IDENTITY, _MIRROR)
 
     @functools.cached_property
     def grid(self) -> bitboard.Grid:
@@ -121,4 +121,4 @@ def _mirror_policy(policy: Any) -> Any:
     return policy[..., ::-1]
 
 
-_MIRROR = base.Symmetry(observation=_mirror_observation, policy=_mirror_policy)
+_MIRROR = symmetry.Symmetry(observation=_mirror_observation, policy=_mirror_policy)

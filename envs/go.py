@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import base, groups
+from envs import arguments, base, groups, symmetry
 from envs.bitboard import Words, count, each, is_any, minus, union, words_of
 from envs.moves import ActionLayout
 from envs.superko import AT_ONCE, Keys, is_among
@@ -65,14 +65,14 @@ class Go(base.BoardGame):
     on_points: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        base.check_integer("size", self.size, 1, 19)
-        base.check_integer("history", self.history, 1, 64)
+        arguments.check_integer("size", self.size, 1, 19)
+        arguments.check_integer("history", self.history, 1, 64)
         if self.max_plies is not None:
-            base.check_integer("max_plies", self.max_plies, 1, 100_000)
+            arguments.check_integer("max_plies", self.max_plies, 1, 100_000)
         number = isinstance(self.komi, int | float) and not isinstance(self.komi, bool) and math.isfinite(self.komi)
         if not number or self.komi % 0.5 != 0:
             raise ValueError(f"`komi` is {self.komi!r}, expected a finite multiple of 0.5.")
-        base.check_flag("suicide", self.suicide)
+        arguments.check_flag("suicide", self.suicide)
         if self.superko not in ("positional", "situational"):
             raise ValueError(f"`superko` is {self.superko!r}, expected 'positional' or 'situational'.")
 
@@ -90,9 +90,9 @@ class Go(base.BoardGame):
         return ActionLayout(on="cells", others=("pass",))
 
     @property
-    def symmetries(self) -> tuple[base.Symmetry, ...]:
+    def symmetries(self) -> tuple[symmetry.Symmetry, ...]:
         """The eight turns and flips of the square, the identity first; the pass stays the last."""
-        return base.square_symmetries(self.size, extra=1)
+        return symmetry.square_symmetries(self.size, extra=1)
 
     @property
     def limit(self) -> int:
@@ -123,7 +123,7 @@ class Go(base.BoardGame):
 
     def hash(self, state: State, /) -> jax.Array:  # type: ignore[override]
         """Give the hash of the stones and of who is to move: [2] uint32. Raises `TypeError` for a batch of states."""
-        base.check_single(state)
+        arguments.check_single(state)
         seen = state.hashes[:, state.plies]
         turn = self._turn(state.to_play)
         return seen if self.superko == "situational" else seen + turn

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs import base
+from envs import arguments, base
 
 
 def from_gymnax(env: Any, params: Any = None) -> "GymnaxGame":
@@ -103,7 +103,7 @@ class GymnaxGame(base.BoardGame):
         return state.observation.astype(jnp.float32)
 
     def _start(self, key: jax.Array | None) -> Any:
-        observation, inner = self.env.reset(base.need_key(self, "init", key), self.settings)
+        observation, inner = self.env.reset(arguments.need_key(self, "init", key), self.settings)
         return GymnaxState(
             inner=base.strongly_typed(inner),
             observation=base.strongly_typed(observation),
@@ -119,7 +119,7 @@ class GymnaxGame(base.BoardGame):
     def _play(self, state: Any, action: jax.Array, key: jax.Array | None) -> Any:
         step = getattr(self.env, "step_env", None) or self.env.step
         observation, inner, reward, *flags, _ = step(
-            base.need_key(self, "step", key), state.inner, action, self.settings
+            arguments.need_key(self, "step", key), state.inner, action, self.settings
         )
         if len(flags) not in (1, 2):
             raise ValueError(f"The step of {self.name!r} returns {len(flags) + 4} values, expected 5 or 6.")

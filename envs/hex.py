@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import base
+from envs import arguments, base, symmetry
 from envs.moves import ActionLayout
 
 _NEAR, _FAR, _INNER = 1, 2, 3
@@ -51,8 +51,8 @@ class Hex(base.BoardGame):
     slanted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        base.check_integer("size", self.size, 2, 19)
-        base.check_flag("swap", self.swap)
+        arguments.check_integer("size", self.size, 2, 19)
+        arguments.check_flag("swap", self.swap)
 
     @property
     def num_cells(self) -> int:
@@ -72,14 +72,14 @@ class Hex(base.BoardGame):
         return ActionLayout(on="cells", others=("swap",) * self.swap)
 
     @property
-    def symmetries(self) -> tuple[base.Symmetry, ...]:
+    def symmetries(self) -> tuple[symmetry.Symmetry, ...]:
         """The identity and the half turn.
 
         The mirror in the long diagonal is none: it exchanges the players' edges, and so leads to positions that
         the other player has begun, which no game reaches.
         """
         turned = functools.partial(_half_turn_policy, num_cells=self.num_cells)
-        return (base.IDENTITY, base.Symmetry(observation=_half_turn, policy=turned))
+        return (symmetry.IDENTITY, symmetry.Symmetry(observation=_half_turn, policy=turned))
 
     def observe(self, state: base.State, /) -> jax.Array:
         """See the board as the player to move: float32 [size, size, 3], own stones, the other's, who they are.

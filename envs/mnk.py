@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import base, bitboard
+from envs import arguments, base, bitboard, symmetry
 from envs.moves import ActionLayout
 
 
@@ -37,7 +37,7 @@ class MNK(base.BoardGame):
 
     def __post_init__(self) -> None:
         for option, least, most in (("rows", 1, 19), ("columns", 1, 19), ("connect", 1, 19), ("players", 2, 3)):
-            base.check_integer(option, getattr(self, option), least, most)
+            arguments.check_integer(option, getattr(self, option), least, most)
 
     @property
     def num_players(self) -> int:
@@ -52,9 +52,9 @@ class MNK(base.BoardGame):
         return (self.rows, self.columns, self.players)
 
     @property
-    def symmetries(self) -> tuple[base.Symmetry, ...]:
+    def symmetries(self) -> tuple[symmetry.Symmetry, ...]:
         """The turns and flips of the board, eight if it is square and else four, the identity first."""
-        return base.board_symmetries(self.rows, self.columns)
+        return symmetry.board_symmetries(self.rows, self.columns)
 
     @functools.cached_property
     def grid(self) -> bitboard.Grid:

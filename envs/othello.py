@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import base
+from envs import arguments, base, symmetry
 from envs.bitboard import Words, count, each, is_any, union
 from envs.moves import ActionLayout
 
@@ -48,7 +48,7 @@ class Othello(base.BoardGame):
     def __post_init__(self) -> None:
         if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size not in (4, 6, 8):
             raise ValueError(f"`size` is {self.size!r}, expected 4, 6 or 8.")
-        base.check_flag("double_pass", self.double_pass)
+        arguments.check_flag("double_pass", self.double_pass)
 
     @property
     def num_cells(self) -> int:
@@ -68,12 +68,12 @@ class Othello(base.BoardGame):
         return ActionLayout(on="cells", others=("pass",))
 
     @property
-    def symmetries(self) -> tuple[base.Symmetry, ...]:
+    def symmetries(self) -> tuple[symmetry.Symmetry, ...]:
         """The eight turns and flips of the square, the identity first; the pass stays the last.
 
         All keep the rules. Four of them keep the start, too; the others exchange its colours.
         """
-        return base.square_symmetries(self.size, extra=1)
+        return symmetry.square_symmetries(self.size, extra=1)
 
     def observe(self, state: base.State, /) -> jax.Array:
         """See the board as the player to move: float32 [size, size, 2], own discs, then the other's."""

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs import base
+from envs import arguments, base
 
 # Their observations begin with the stones of the player to move and the other's, as ours do.
 _WITH_STONES = ("connect_four", "go_9x9", "go_19x19", "hex", "othello", "tic_tac_toe")
@@ -118,7 +118,7 @@ class PgxGame(base.BoardGame):
         return self.env.observe(self._theirs(state)).astype(jnp.float32)
 
     def _start(self, key: jax.Array | None) -> Any:
-        state = self.env.init(base.need_key(self, "init", key))
+        state = self.env.init(arguments.need_key(self, "init", key))
         return self._ours(state, state.current_player)
 
     def _legal(self, state: Any) -> jax.Array:
@@ -128,7 +128,7 @@ class PgxGame(base.BoardGame):
         try:
             after = self.env.step(self._theirs(state), action, key)
         except AssertionError:
-            base.need_key(self, "step", key)  # what pgx demands of games of chance
+            arguments.need_key(self, "step", key)  # what pgx demands of games of chance
             raise
         return self._ours(after, state.first)
 

@@ -39,9 +39,9 @@ def to_svg(env: Any, state: Any, *, shares: Any = None, heat: Any = None, last: 
     `heat` [A] colours each move's place on a scale from 0 over 0.5, which is neutral, to 1. NaN leaves a move out of
     either. Moves have their number in percent written on them, the heat's where there are both; places under a stone
     show neither, nor do moves beside the board that are not legal. `last` is the action just played: its stone is
-    marked, if it is a move on the board or left a single stone, as a swap does. Raises `ValueError` for a batch of
-    states, an observation without stones, numbers of another length or out of range, and a `last` on the board that
-    left no stone.
+    marked, if it is a move on the board or left a single stone, as a swap does. Raises `TypeError` for a batch of
+    states, `ValueError` for an observation without stones, numbers of another length or out of range, and a `last` on
+    the board that left no stone.
     """
     stones = stones_of(env, state)
     shares, heat = _per_move(env, "shares", shares), _per_move(env, "heat", heat)

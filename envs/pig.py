@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from envs import base
+from envs import arguments, base
 from envs.chance import ChanceGame
 from envs.moves import ActionLayout
 
@@ -38,7 +38,7 @@ class Pig(ChanceGame):
 
     def __post_init__(self) -> None:
         for option, least in (("target", 1), ("faces", 2)):
-            base.check_integer(option, getattr(self, option), least, 10_000)
+            arguments.check_integer(option, getattr(self, option), least, 10_000)
 
     @property
     def num_outcomes(self) -> int:

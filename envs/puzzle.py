@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import base
+from envs import arguments, base
 from envs.moves import ActionLayout
 
 
@@ -56,7 +56,7 @@ class SlidingPuzzle(base.BoardGame):
     def __post_init__(self) -> None:
         for option, least, most in (("rows", 2, 8), ("columns", 2, 8), ("scramble", 1, 10**6), ("max_moves", 1, 10**6)):
             if (value := getattr(self, option)) is not None or option != "scramble":
-                base.check_integer(option, value, least, most)
+                arguments.check_integer(option, value, least, most)
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -101,7 +101,7 @@ class SlidingPuzzle(base.BoardGame):
             key, draw_key = jax.random.split(drawn[0])
             return key, draw(draw_key)
 
-        solved = (base.need_key(self, "init", key), jnp.asarray(self._goal))
+        solved = (arguments.need_key(self, "init", key), jnp.asarray(self._goal))
         board = jax.lax.while_loop(lambda drawn: self._is_solved(drawn[1]), again, solved)[1]
         return self._state(board, jnp.zeros((), jnp.int32))
 

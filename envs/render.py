@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from envs import moves, tiles
+from envs import arguments, moves, tiles
 from envs.base import BoardGame, State
 
 MARKS = "XOZ"  # of player 0, player 1 and so on
@@ -31,9 +31,9 @@ _CUT_SHORT = r"^[ \t]*cut short[ \t]*$"
 def to_text(env: Any, state: Any) -> str:
     """Draw one state: the board from the top row down, then who is to play or how it ended.
 
-    Raises `ValueError` for a batch of states or an observation without the planes of the players.
+    Raises `TypeError` for a batch of states, `ValueError` for an observation without the planes of the players.
     """
-    _check_single(state)
+    arguments.check_single(state)
     return "\n".join([*_board_lines(env, state), status(state)])
 
 
@@ -64,7 +64,7 @@ def _names_around(env: Any, height: int, width: int) -> tuple[list[str], list[st
 
 def stones_of(env: Any, state: Any) -> np.ndarray:
     """Tell where the stones of player 0, player 1 and so on lie: [rows, columns, P] bool; errors as of `to_text`."""
-    _check_single(state)
+    arguments.check_single(state)
     if (labels := tiles.labels_of(env, state)) is not None:
         return np.zeros((*labels.shape, env.num_players), bool)
     planes = np.asarray(env.observe(state)) > 0
@@ -75,14 +75,6 @@ def stones_of(env: Any, state: Any) -> np.ndarray:
             f"with a plane for the stones of each, the player to move first, and at most {len(MARKS)} players."
         )
     return np.roll(planes[..., :players], int(state.to_play), axis=-1)
-
-
-def _check_single(state: Any) -> None:
-    if np.ndim(state.to_play):
-        raise ValueError(
-            f"`state` is a batch of shape {np.shape(state.to_play)}, expected one state: "
-            "take one with `jax.tree.map(lambda x: x[0], state)`."
-        )
 
 
 def status(state: Any) -> str:

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import base
+from envs import base, symmetry
 from envs.moves import ActionLayout
 
 _HALF = 16
@@ -40,7 +40,7 @@ class TicTacToe(base.BoardGame):
     action_layout: ClassVar[ActionLayout] = ActionLayout(on="cells")
 
     @property
-    def symmetries(self) -> tuple[base.Symmetry, ...]:
+    def symmetries(self) -> tuple[symmetry.Symmetry, ...]:
         """The eight turns and flips of the square, the identity first."""
         return _SYMMETRIES
 
@@ -86,4 +86,4 @@ def _bit(action: jax.Array) -> jax.Array:
     return jnp.uint32(1) << action.astype(jnp.uint32)
 
 
-_SYMMETRIES = base.square_symmetries(3)
+_SYMMETRIES = symmetry.square_symmetries(3)

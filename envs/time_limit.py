@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs.base import check_integer
+from envs.arguments import check_integer
 
 
 @jax.tree_util.register_dataclass

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import base
+from envs import arguments, base, symmetry
 from envs.bitboard import Words, each, is_any, words_of
 from envs.chance import ChanceGame
 from envs.moves import ActionLayout
@@ -51,7 +51,7 @@ class Twenty48(ChanceGame):
 
     def __post_init__(self) -> None:
         for option in ("rows", "columns"):
-            base.check_integer(option, getattr(self, option), 2, 6)
+            arguments.check_integer(option, getattr(self, option), 2, 6)
         if self._num_cells > 30:
             raise ValueError(f"`rows` x `columns` is {self._num_cells} cells, expected at most 30, such as 5 x 6.")
 
@@ -68,12 +68,12 @@ class Twenty48(ChanceGame):
         return (self.rows, self.columns, self._num_cells + 2)
 
     @property
-    def symmetries(self) -> tuple[base.Symmetry, ...]:
+    def symmetries(self) -> tuple[symmetry.Symmetry, ...]:
         """The turns and flips of the board, eight of a square and else four, the identity first."""
         swaps = (False, True) if self.rows == self.columns else (False,)
         return tuple(
-            base.Symmetry(
-                observation=functools.partial(base.turn, flips=flips),
+            symmetry.Symmetry(
+                observation=functools.partial(symmetry.turn, flips=flips),
                 policy=functools.partial(_turn_policy, flips=flips),
             )
             for flips in itertools.product(swaps, (False, True), (False, True))
@@ -109,20 +109,21 @@ class Twenty48(ChanceGame):
 
     def _start(self, key: jax.Array | None) -> base.State:
         state = base.opening(jnp.zeros(self.rows, jnp.uint32), num_players=1)
-        for tile_key in jax.random.split(base.need_key(self, "init", key)):
+        for tile_key in jax.random.split(arguments.need_key(self, "init", key)):
             state = self._happen(state, self._draw(state, tile_key))
         return state
 
     def _legal(self, state: base.State) -> jax.Array:
         return (self._movable(words_of(state.board)) >> np.arange(4, dtype=np.int32)) & 1 != 0
 
-    def _allows(self, state: base.State, action: jax.Array) -> jax.Array:
-        rows = words_of(state.board)
-        return is_any(each(operator.xor, rows, self._slid(rows, action)[0]))
+    def _attempt(self, state: base.State, action: jax.Array, key: jax.Array | None) -> tuple[jax.Array, base.State]:
+        before = words_of(state.board)
+        rows, reward = self._slid(before, action)
+        moves = is_any(each(operator.xor, before, rows))
+        return moves, dataclasses.replace(state, board=_board(rows), rewards=reward[None])
 
     def _decide(self, state: base.State, action: jax.Array) -> base.State:
-        rows, reward = self._slid(words_of(state.board), action)
-        return dataclasses.replace(state, board=_board(rows), rewards=reward[None])
+        return self._attempt(state, action, None)[1]
 
     def _odds(self, afterstate: base.State) -> jax.Array:
         empty = (self._exponents(afterstate) == 0).reshape(-1, 1)

@@ -1,9 +1,10 @@
-"""What every test runs under: eight virtual CPU devices, strict ranks, and no skipping.
+"""What every test runs under: eight virtual CPU devices, strict ranks, room to compile, and no skipping.
 
 The oracles are part of the test suite, so a missing one is a failure and not a skip.
 """
 
 import importlib.util
+import pathlib
 from collections.abc import Generator
 
 import jax
@@ -21,6 +22,18 @@ def pytest_configure(config: pytest.Config) -> None:
     missing = [name for name in ORACLES if importlib.util.find_spec(name) is None]
     if missing:
         raise pytest.UsageError(f"The tests compare against {missing}, not installed here: run `make test`.")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _room_to_compile() -> Generator[None]:
+    """Forget compiled programs before they are too many: Linux ends a process that has 65,530 pieces of memory mapped.
+
+    Every program takes some, and the one that finds no room is a segmentation fault of the compiler.
+    """
+    yield
+    pieces = pathlib.Path("/proc/self/maps")
+    if pieces.exists() and pieces.read_bytes().count(b"\n") > 20_000:
+        jax.clear_caches()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from envs.base import Symmetry
+from envs.symmetry import Symmetry
 from jaxmcts.model import Env
 from train import replay as replay_ring
 from train.config import Config

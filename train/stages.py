@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 import envs
-from envs.base import symmetries_of
+from envs.symmetry import symmetries_of
 from jaxmcts.model import Env
 from train import learner, replay, search, selfplay, targets
 from train.config import Config

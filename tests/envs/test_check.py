@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import envs
-from envs.base import BoardGame, State, Symmetry, is_finished, select, win_rewards
+from envs.base import BoardGame, State, is_finished, select, win_rewards
 from envs.check import ContractError, breaches, check_env
+from envs.symmetry import Symmetry
 from envs.tic_tac_toe import TicTacToe
 
 BROKEN: list[tuple[str, Any]] = []
@@ -397,7 +398,7 @@ class StartsAnew(_Counts):
 # --- Symmetries
 
 
-@broken("`symmetries` is (), expected a tuple that begins with the identity")
+@broken("`symmetries` is (), expected a tuple that begins with `envs.symmetry.IDENTITY`")
 class NoSymmetries(TicTacToe):
     symmetries: ClassVar[Any] = ()
 

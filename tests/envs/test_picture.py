@@ -259,7 +259,7 @@ def test_a_last_move_that_left_no_stone_is_refused(env: Any, last: int) -> None:
 
 
 def test_a_batch_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`state` is a batch of shape \(3,\)"):
+    with pytest.raises(TypeError, match=r"`state` is a batch of shape \(3,\)"):
         to_svg(TTT, jax.vmap(TTT.init)(jax.random.split(jax.random.key(0), 3)))
 
 

@@ -174,5 +174,5 @@ def test_what_cannot_be_a_position_is_refused(env: envs.BoardGame, text: str, me
 
 def test_a_batch_is_refused() -> None:
     states = jax.vmap(TTT.init)(jax.random.split(jax.random.key(0), 3))
-    with pytest.raises(ValueError, match=r"`state` is a batch of shape \(3,\)"):
+    with pytest.raises(TypeError, match=r"`state` is a batch of shape \(3,\)"):
         to_text(TTT, states)

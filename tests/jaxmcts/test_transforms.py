@@ -518,7 +518,7 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "temperature that is no number": (ValueError, "`temperature` is nan", lambda: call(ALPHAZERO, temperature=np.nan)),
     "temperature in words": (TypeError, "`temperature` is 'hot'", lambda: call(ALPHAZERO, temperature="hot")),
     "constant in words": (TypeError, "a constant of `uct` is 'x'", lambda: call(c="x")),
-    "no rule": (TypeError, "`select`, `root_select` or `backup` is None", lambda: start_run(select=None)),
+    "no rule": (TypeError, "`select` is None, expected a function that is called as", lambda: start_run(select=None)),
     "evaluation without the state": (
         TypeError,
         "`evaluate` returned Evaluation, expected a pair",

@@ -11,7 +11,8 @@ import optax
 import pytest
 
 import envs
-from envs.base import IDENTITY, BoardGame
+from envs.base import BoardGame
+from envs.symmetry import IDENTITY
 from train import checkpoint, learner, replay, selfplay, targets
 from train.config import Config
 from train.learner import Batch, Learner
