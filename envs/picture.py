@@ -119,7 +119,7 @@ def _with_others(board: _Board, env: Any, shown: np.ndarray) -> _Board:
         return dataclasses.replace(board, places=places, open=open_)
     names = [move_name(env, action) for action in shown]
     widths = 0.62 * _LETTERS * np.array([len(name) for name in names])
-    room = np.array([1.2 * _PITCH + widths.max(), 1.1 * _PITCH])  # of each
+    room = np.array([1.2 * _PITCH + np.max(widths), 1.1 * _PITCH])  # of each
     across = max(int(board.extent[0] // room[0]), 1)
     lines, turns = divmod(np.arange(len(shown)), across)
     first = board.corner + np.array([0.55 * _PITCH, board.extent[1] + 0.5 * _PITCH])

@@ -168,7 +168,8 @@ class Twenty48(ChanceGame):
 
     def _movable(self, rows: Words) -> jax.Array:
         """Tell whether anything moves left, up, right, down: [] int32, bit a for action a."""
-        left, right = zip(*(_pulls(word, word >> _BITS, self._inside >> _BITS) for word in rows), strict=True)
+        but_one = self._inside >> np.uint32(_BITS)
+        left, right = zip(*(_pulls(word, word >> _BITS, but_one) for word in rows), strict=True)
         up, down = zip(*(_pulls(*pair, self._inside) for pair in itertools.pairwise(rows)), strict=True)
         moves = (is_any(words).astype(jnp.int32) << action for action, words in enumerate((left, up, right, down)))
         return base.once(functools.reduce(jnp.bitwise_or, moves), limit=16)

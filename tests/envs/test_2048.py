@@ -260,7 +260,7 @@ def test_starts_come_by_their_odds(env: Twenty48) -> None:
     assert ((labels > 0).sum(axis=(1, 2)) == 2).all() and not states.terminated.any()
     cells = env.rows * env.columns
     on_cell, fours = (labels > 0).mean(axis=0), (labels == 4).sum() / (2 * draws)
-    assert abs(on_cell - 2 / cells).max() < 4 * (2 / cells / draws) ** 0.5
+    assert np.max(abs(on_cell - 2 / cells)) < 4 * (2 / cells / draws) ** 0.5
     assert abs(fours - 0.1) < 4 * (0.09 / (2 * draws)) ** 0.5
 
 

@@ -85,7 +85,7 @@ def first_player_wins(env: Pig) -> float:
     for _ in range(2000):
         q = (odds * (happened.rewards[..., 0] * over + sign * values[at])).sum(axis=-1)
         after = np.where(masks, q, -np.inf).max(axis=1)
-        change, values = abs(after - values).max(), after
+        change, values = np.max(abs(after - values)), after
         if change < 1e-7:
             break
     return float(values[index[0, 0, 0]] + 1) / 2

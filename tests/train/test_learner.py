@@ -194,7 +194,7 @@ def test_learning_rate_rises_and_falls() -> None:
     config = Config(iterations=10, updates=10, learning_rate=0.5, warmup_updates=20, final_learning_rate=0.1)
     rate = rates(config)
     np.testing.assert_allclose(np.diff(rate[:21]), 0.5 / 21, rtol=1e-4)  # along a line to its highest
-    assert rate.argmax() == 20 and rate[20] == pytest.approx(0.5)
+    assert np.argmax(rate) == 20 and rate[20] == pytest.approx(0.5)
     assert rate[60] == pytest.approx((0.5 + 0.05) / 2) and (np.diff(rate[20:]) < 0).all()
     assert rate[-1] == pytest.approx(0.05, rel=0.01)
 
@@ -260,7 +260,7 @@ def test_board_mask_and_policy_are_mirrored_together() -> None:
     )
     batch = learner.observe(ENV, sample)
     both = learner.mirror(jax.random.key(0), batch, ENV.symmetries)
-    stone = np.asarray(batch.observation[0].sum((0, 2))).argmax()
+    stone = np.argmax(batch.observation[0].sum((0, 2)))
     assert stone == 0
     column = np.asarray(both.observation.sum((1, 3))).argmax(axis=1)  # [64]
     assert set(column.tolist()) == {0, 6}
