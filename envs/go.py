@@ -226,23 +226,19 @@ class Go(base.BoardGame):
         in_danger, caught = each(operator.and_, mine, single), each(operator.and_, theirs, single)
         lives = points.near(union(empty, each(minus, mine, single), caught))
         # The hash after a move on each point: what has its one liberty there comes off.
-        keys = jnp.asarray(self._keys.stones)
-        gain = keys[player] - self._off(keys[1 - player], caught, liberty)
+        gain = jnp.asarray(self._keys.stones)[player] - self._off(1 - player, caught, liberty)
         if self.suicide:
-            gain = jnp.where(points.member(lives), gain, -self._off(keys[player], in_danger, liberty))
+            gain = jnp.where(points.member(lives), gain, -self._off(player, in_danger, liberty))
         seen = (state.hashes[:, state.plies] + self._turn_passes(player))[:, None] + gain
-        # On a CPU each comparison would work out its hash again.
-        seen = jax.lax.optimization_barrier(seen)
         allowed = points.member(empty if self.suicide else each(operator.and_, empty, lives))
         is_pass = np.arange(self.num_actions) == points.count
         return is_pass | (allowed & ~is_among(seen, state.hashes))
 
-    def _off(self, keys: jax.Array, stones: Words, liberty: jax.Array) -> jax.Array:
-        # Sum up the keys [2, A] of the stones that have their last liberty on each point.
-        chosen = self.points.member(stones)
-        index = jnp.where(chosen, liberty, self.points.count)
-        keys = jnp.where(chosen, keys, np.uint32(0)).T  # one row of two words to add: half the cost of two of one
-        index, keys = jax.lax.optimization_barrier((index, keys))
+    def _off(self, player: jax.Array, stones: Words, liberty: jax.Array) -> jax.Array:
+        # Sum up the keys of those `stones` of a player that have their last liberty on each point: [2, A]. The last
+        # sum, of all other points, means nothing. One row of two words to add is half the work of two of one.
+        index = jnp.where(self.points.member(stones), liberty, self.points.count)
+        keys = jnp.asarray(self._keys.stones.swapaxes(1, 2))[player]
         return jnp.zeros_like(keys).at[index].add(keys, mode="promise_in_bounds").T
 
     @functools.cached_property

@@ -108,15 +108,18 @@ class Points:
         """Add to a set all points that are joined with one of it, directly or by way of others."""
         right, below = (tuple(jnp.broadcast_to(x, words[0].shape) for x in half) for half in (links.right, links.below))
 
-        def sweep(carry: tuple[Words, jax.Array]) -> tuple[Words, jax.Array]:
-            before, _ = carry
-            rows = tuple(word | (word & link) << 1 | (word >> 1) & link for word, link in zip(before, right))
+        def sweep(words: Words) -> Words:
+            rows = tuple(word | (word & link) << 1 | (word >> 1) & link for word, link in zip(words, right))
             fell = self._below(each(operator.and_, rows, below))
             rose = each(operator.and_, self._above(rows), below)
-            after = union(rows, fell, rose)
+            return union(rows, fell, rose)
+
+        def sweeps(carry: tuple[Words, jax.Array]) -> tuple[Words, jax.Array]:
+            before, _ = carry
+            after = sweep(sweep(before))  # twice, for to see whether anything has changed takes as long as a sweep
             return after, is_any(each(operator.xor, before, after))
 
-        return jax.lax.while_loop(lambda carry: carry[1], sweep, (words, jnp.ones((), jnp.bool_)))[0]
+        return jax.lax.while_loop(lambda carry: carry[1], sweeps, (words, jnp.ones((), jnp.bool_)))[0]
 
     def survey(self, mine: Words, theirs: Words) -> tuple[tuple[Words, Words], tuple[Words, Words]]:
         """Find each one's stones without a liberty, and each one's area: stones and empty points only they reach."""

@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-AT_ONCE = 4  # hashes of a list that are compared before the next reduction, in which a CPU is slow
+# Hashes of a list that are compared at once. On a CPU the reduction that follows is slow, and XLA works out the hashes
+# to look for anew for every so many.
+AT_ONCE = 21
 
 
 @dataclasses.dataclass(frozen=True)

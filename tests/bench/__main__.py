@@ -52,7 +52,7 @@ def run_section(name: str, quick: bool) -> list[Row]:
     """Run one section, print its table and how long it took."""
     section = importlib.import_module(f"tests.bench.{name}")
     start = time.perf_counter()
-    rows: list[Row] = section.run(1 if quick else 5) if name == "games" else section.run(quick)
+    rows: list[Row] = section.run(quick)
     print(f"\n{name}: {SECTIONS[name]} ({time.perf_counter() - start:.0f} s)\n{report.table(rows)}", flush=True)
     return rows
 

@@ -1,4 +1,4 @@
-"""Steps per second of our games beside pgx's: `python -m tests.bench.games`.
+"""Steps per second of our games beside pgx's.
 
 Random legal games are recorded beforehand, `PLIES` plies in each of `BATCH` rows, a new game following where
 one ends. Then both sides step through the same moves in one compiled scan: no move is illegal and none falls
@@ -6,31 +6,26 @@ on a finished game (in Go a board that comes again would end it on pgx's side al
 Both restart finished rows the same way, by a select of a start state made beforehand (so neither pays for random
 keys), and of both the mask, the rewards and the end flags are added up row by row after every step, so that none of
 the work is dead code. Observations are left to whoever needs them, for both.
-
-The two sides alternate call by call in one process, so that a busy machine slows both; a round is the median of
-up to `CALLS` calls of each, and the table gives the median of `ROUNDS` rounds.
 """
 
 import functools
-import json
-import statistics
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pgx
 
 import envs
 from envs import base
+from tests.bench import timing
+from tests.bench.duel import Row
 
 BATCH = 1024
 PLIES = 128
-ROUNDS = 5
-CALLS = 9  # of each side, per round; fewer where a round would take longer than this:
-LONGEST_S = 5.0
+
+REQUIRED = {"go": 8.0, "othello": 3.0, "2048": 2.0}  # times as fast as pgx's; of others it is 1
 
 # What makes our game the one that pgx has, where that is an option.
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -43,10 +38,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 PGX_NAMES = {"go": "go_9x9"}
 
 
-def run(rounds: int = ROUNDS) -> list[dict[str, Any]]:
-    """Measure every game that pgx has, too, and give one JSON-ready row each."""
-    import pgx
-
+def run(quick: bool) -> list[Row]:
+    """Measure every game that pgx has, too."""
+    rounds = 1 if quick else 9
     return [_measure(name, rounds) for name in envs.names() if PGX_NAMES.get(name, name) in pgx.available_envs()]
 
 
@@ -66,9 +60,7 @@ def _restarted(start: Any, states: Any) -> Any:
     return jax.vmap(base.select)(states.terminated | states.truncated, start, states)
 
 
-def _measure(name: str, rounds: int) -> dict[str, Any]:
-    import pgx
-
+def _measure(name: str, rounds: int) -> Row:
     env, theirs = envs.make(name, **OPTIONS.get(name, {})), pgx.make(PGX_NAMES.get(name, name))
     games = [(env, env.legal_action_mask), (theirs, lambda state: state.legal_action_mask)]
     starts = [jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), BATCH)) for game, _ in games]
@@ -84,22 +76,16 @@ def _measure(name: str, rounds: int) -> dict[str, Any]:
         np.testing.assert_allclose(our_ends.sum(), their_ends.sum(), rtol=0.1, err_msg="games of another length")
     else:
         np.testing.assert_array_equal(our_ends, their_ends, "the two sides do not play the same games")
-    calls = max(1, min(CALLS, round(LONGEST_S / sum(_round(sides, 1)))))
-    seconds: Any = np.array([_round(sides, calls) for _ in range(rounds)])
-    ours, pgxs = (statistics.median(column) for column in seconds.T)
-    ratios = seconds[:, 1] / seconds[:, 0]
+    times = timing.take_turns(dict(zip(("envs", "pgx"), sides, strict=True)), rounds=rounds)
+    ratio, required = timing.ratio(times, "pgx", "envs"), REQUIRED.get(name, 1.0)
     return {
-        "benchmark": "games",
         "game": name,
         "batch": BATCH,
-        "plies": PLIES,
-        "rounds": rounds,
-        "device": jax.devices()[0].device_kind,
-        "steps_per_second": keys.size / ours,
-        "pgx_steps_per_second": keys.size / pgxs,
-        "ratio": statistics.median(ratios),
-        "ratio_min": float(ratios.min()),
-        "ratio_max": float(ratios.max()),
+        **{f"{side} steps/s": round(keys.size / timing.median(times, side)) for side in times},
+        "by processor": round(timing.ratio(times, "pgx", "envs", "processor"), 2),
+        "envs / pgx": round(ratio, 2),
+        "required": required,
+        "verdict": timing.verdict(ratio >= required),
     }
 
 
@@ -117,32 +103,3 @@ def _side(env: Any, mask_of: Callable[[Any], jax.Array], start: Any) -> Callable
         return jax.lax.scan(ply, (start, zeros, zeros.astype(jnp.float32), zeros), (actions, keys))[0][1:]
 
     return jax.jit(play)
-
-
-def _round(sides: list[Callable[[], Any]], calls: int) -> list[float]:
-    """Call the sides in turn, `calls` times each, and give the median seconds of each."""
-    seconds: list[list[float]] = [[] for _ in sides]
-    for _ in range(calls):
-        for side, times in zip(sides, seconds, strict=True):
-            begin = time.perf_counter()
-            jax.block_until_ready(side())
-            times.append(time.perf_counter() - begin)
-    return [statistics.median(times) for times in seconds]
-
-
-def main() -> None:
-    rows = run()
-    if "--json" in sys.argv[1:]:
-        print(json.dumps(rows))
-        return
-    print(f"batch {BATCH}, {PLIES} plies, median of {ROUNDS} interleaved rounds, {rows[0]['device']}")
-    print(f"{'game':<14}{'steps/s':>12}{'pgx 2.6.0':>12}{'ratio':>8}{'  (min-max)'}")
-    for row in rows:
-        print(
-            f"{row['game']:<14}{row['steps_per_second']:>12,.0f}{row['pgx_steps_per_second']:>12,.0f}"
-            f"{row['ratio']:>8.2f}  ({row['ratio_min']:.2f}-{row['ratio_max']:.2f})"
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -20,15 +20,10 @@ NAMES = {"jaxmcts.mctx": jaxmcts.mctx, "mctx": mctx}
 
 def run(quick: bool) -> list[Row]:
     """Run the cells of `speed`, one size of them with a q-transform of the program's own too."""
-    rows = [_compare(cell, required, _rounds(cell, quick)) for cell, required in cells(quick)]
+    rounds = 1 if quick else 5
+    rows = [_compare(cell, required, rounds) for cell, required in cells(quick)]
     own = [cell for cell, _ in cells(quick) if (cell.actions, cell.simulations) == (82, 256)]
-    return rows + [_compare(cell, 1, _rounds(cell, quick), own_transform=True) for cell in own]
-
-
-def _rounds(cell: Cell, quick: bool) -> int:
-    if quick:
-        return 1
-    return 5 if cell.simulations < 1024 else 3  # mctx takes two minutes for one
+    return rows + [_compare(cell, 1, rounds, own_transform=True) for cell in own]
 
 
 def _compare(cell: Cell, required: float, rounds: int, own_transform: bool = False) -> Row:

@@ -17,6 +17,7 @@ import pytest
 
 import envs
 from envs import bitboard, groups
+from envs.superko import AT_ONCE
 from tests.envs import playing
 
 SUICIDE = {"suicide": True}
@@ -359,7 +360,7 @@ def test_a_state_is_small_but_for_the_boards_not_to_come_again() -> None:
     state: Any
     for env, boards in ((envs.Go(9), 24), (envs.Go(9, history=8), 192), (envs.Go(19), 152)):
         state = env.init()
-        hashes = 8 * -(-(env.limit + 1) // 4) * 4
+        hashes = 8 * -(-(env.limit + 1) // AT_ONCE) * AT_ONCE
         assert (state.board.nbytes, state.hashes.nbytes) == (boards, hashes)
         assert sum(x.nbytes for x in jax.tree.leaves(state)) == boards + hashes + 19
 
