@@ -72,8 +72,7 @@ def _pgx_games(games: int, plies: int) -> Any:
     def play(key: jax.Array) -> Any:
         def ply(states: Any, key: jax.Array) -> Any:
             move_key, step_key = jax.random.split(key)
-            noise = jax.random.uniform(move_key, states.legal_action_mask.shape)
-            moves = jnp.where(states.legal_action_mask, noise, -1).argmax(axis=1).astype(jnp.int32)
+            moves = playing.draw(states.legal_action_mask, move_key)
             after = jax.vmap(env.step)(states, moves, jax.random.split(step_key, games))
             return after, (after, moves)
 
@@ -216,14 +215,8 @@ def _sum(key: int) -> int:
 def _expand(env: Twenty48, keys: np.ndarray, chunk: int) -> Any:
     """Rewards [N, 4], odds [N, 4, O], keys of what follows [N, 4, O] and masks [N, 4]."""
     exponents = ((keys[:, None] >> 5 * np.arange(env.rows * env.columns)) & 31).reshape(-1, env.rows, env.columns)
-    pieces = []
-    for begin in range(0, len(keys), chunk):
-        some = exponents[begin : begin + chunk]
-        (rewards, odds, boards), masks = jax.device_get(
-            _unfold(env, _states(np.resize(some, (chunk, *some.shape[1:]))))
-        )
-        pieces.append(tuple(x[: len(some)] for x in (rewards, odds.astype(np.float64), _key(env, boards), masks)))
-    return tuple(np.concatenate(x) for x in zip(*pieces, strict=True))
+    (rewards, odds, boards), masks = playing.in_chunks(lambda x: _unfold(env, _states(x)), exponents, size=chunk)
+    return rewards, odds.astype(np.float64), _key(env, boards), masks
 
 
 def test_optimal_play_on_2x2_is_worth_what_is_published() -> None:
