@@ -2,11 +2,13 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+T = TypeVar("T")
 
 
 def check_integer(option: str, value: Any, least: int, most: int) -> None:
@@ -40,11 +42,11 @@ def check_single(state: Any) -> None:
         )
 
 
-def of_single(look: Callable[[Any, Any], jax.Array]) -> Callable[[Any, Any], jax.Array]:
+def of_single(look: Callable[[Any, Any], T]) -> Callable[[Any, Any], T]:
     """Let a method that looks at one state refuse a batch of them."""
 
     @functools.wraps(look)
-    def checked(env: Any, state: Any, /) -> jax.Array:
+    def checked(env: Any, state: Any, /) -> T:
         check_single(state)
         return look(env, state)
 

@@ -73,10 +73,10 @@ class BoardGame(abc.ABC):
         return (symmetry.IDENTITY,)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # The one public function that games write themselves: the shell's check stands around it.
+        # The public functions of a state that games write themselves: the shell's check stands around them.
         super().__init_subclass__(**kwargs)
-        if "observe" in vars(cls):
-            cls.observe = arguments.of_single(cls.observe)  # type: ignore[method-assign]
+        for name in {"observe", "labels", "caption"} & vars(cls).keys():
+            setattr(cls, name, arguments.of_single(vars(cls)[name]))
 
     @abc.abstractmethod
     def observe(self, state: State, /) -> jax.Array:
@@ -119,7 +119,8 @@ class BoardGame(abc.ABC):
         return state
 
     def cut_short(self, state: State) -> State:
-        """Truncate a running game."""
+        """Truncate a running game. Raises `TypeError` for a batch of states."""
+        arguments.check_single(state)
         return dataclasses.replace(state, truncated=jnp.ones((), jnp.bool_))
 
     def _allows(self, state: State, action: jax.Array) -> jax.Array:

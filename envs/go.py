@@ -116,7 +116,11 @@ class Go(base.BoardGame):
         return jnp.moveaxis(jnp.concatenate([planes, black]), 0, -1).astype(jnp.float32)
 
     def area_score(self, state: State) -> jax.Array:
-        """Count the points of Black and of White as if the game were over, without komi: [2] int32."""
+        """Count the points of Black and of White as if the game were over, without komi: [2] int32.
+
+        Raises `TypeError` for a batch of states.
+        """
+        arguments.check_single(state)
         black, white = _words(state.board[0])
         _, areas = self.points.survey(black, white)
         return jnp.stack([count(area) for area in areas])

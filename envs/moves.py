@@ -5,6 +5,7 @@ their numbers.
 """
 
 import dataclasses
+import operator
 import string
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -70,9 +71,10 @@ def move_name(env: Any, action: int) -> str:
     """Name an action as it is written beside the board: `3` for a column, `c3` for column c and row 3, or `swap`.
 
     Columns of cells are lettered from a (after z come aa, ab and so on), rows numbered from 1 as the observation has
-    them: from the top, or from below if the game is `bottom_up`. Raises `ValueError` for an action out of range.
+    them: from the top, or from below if the game is `bottom_up`. Raises `ValueError` for an action out of range,
+    `TypeError` for what is no integer.
     """
-    action, count, layout = int(action), num_on_board(env), layout_of(env)
+    action, count, layout = operator.index(action), num_on_board(env), layout_of(env)
     if not 0 <= action < env.num_actions:
         raise ValueError(f"`action` is {action}, expected one from 0 to {env.num_actions - 1}.")
     if action < count and layout.on == "cells":

@@ -38,7 +38,7 @@ def from_text(env: Any, text: str) -> Any:
 
     Raises `ValueError` for a board of another size and for one that cannot come about.
     """
-    rows = [line.split() for line in text.splitlines() if re.fullmatch(r"\s*((\d+|\.)(\s+|$))+", line)]
+    rows = [line.split() for line in text.splitlines() if re.fullmatch(r"\s*((\d{1,18}|\.)(\s+|$))+", line)]
     height, width = env.observation_shape[:2]
     if [len(row) for row in rows] != [width] * height:
         raise ValueError(f"`text` has rows of lengths {[len(row) for row in rows]}, expected {height} of {width}.")

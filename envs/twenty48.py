@@ -92,8 +92,10 @@ class Twenty48(ChanceGame):
     def arrange(self, labels: np.ndarray, to_play: int = 0) -> base.State:
         """Set up a position of the numbers on its tiles, [rows, columns], 0 where empty.
 
-        Raises `ValueError` for what is no tile and for tiles too large to come about together.
+        Raises `ValueError` for a board without tiles, what is no tile and tiles too large to come about together.
         """
+        if not labels.any():
+            raise ValueError("There is no tile: a game of 2048 begins with two.")
         exponents = np.where(labels > 0, np.log2(np.maximum(labels, 1)), 0).astype(np.uint32)
         wrong = (labels != 0) & ((labels < 2) | (labels != 2 ** exponents.astype(np.int64)))
         if wrong.any():

@@ -344,6 +344,8 @@ def test_tiles_are_written_one_below_the_other_and_read_back() -> None:
         ("2 . 4\n" * 4, r"rows of lengths \[3, 3, 3, 3\], expected 4 of 4"),
         ("2 . 4 6\n" + ". . . .\n" * 3, "6 is no tile of 2048"),
         ("2 . 4 1\n" + ". . . .\n" * 3, "1 is no tile of 2048"),
+        (". . . .\n" * 4, "There is no tile"),
+        ("99999999999999999999 . . .\n" + ". . . .\n" * 3, r"rows of lengths \[4, 4, 4\]"),
         ("262144 . . .\n" + ". . . .\n" * 3, "Tiles as large as 262144 cannot lie so on 16 cells"),
         ("131072 131072 . .\n" + ". . . .\n" * 3, "Tiles as large as 131072 cannot lie so"),
         ("2 . . .\n" + ". . . .\n" * 3 + "game over", "says 'game over', but on its board it is 'to play'"),

@@ -161,9 +161,10 @@ def test_one_is_expected_and_many_are_refused(name: str) -> None:
         with pytest.raises(TypeError, match=r"`action` has shape \(.*\), expected one action: batch the call"):
             env.step(state, actions, KEY)
     batch = jax.tree.map(lambda x: jnp.stack([x, x]), state)
-    for call in (lambda: env.step(batch, 0, KEY), lambda: env.legal_action_mask(batch), lambda: env.observe(batch)):
+    own = [getattr(env, function) for function in ("labels", "caption", "area_score") if hasattr(env, function)]
+    for call in (lambda states: env.step(states, 0, KEY), env.legal_action_mask, env.observe, env.cut_short, *own):
         with pytest.raises(TypeError, match=r"`state` is a batch of shape \(2,\), expected one game"):
-            call()
+            call(batch)
 
 
 @every_game

@@ -81,6 +81,11 @@ def test_an_action_out_of_range_has_no_name(action: int) -> None:
         envs.move_name(TTT, action)
 
 
+def test_an_action_that_is_no_integer_has_no_name() -> None:
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        envs.move_name(TTT, 1.7)  # type: ignore[arg-type]
+
+
 def test_a_layout_with_more_places_than_actions_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`action_layout` of 'tic_tac_toe' puts .* 12, but `num_actions` is 9"):
         envs.move_name(Wide(), 0)
