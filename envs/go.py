@@ -69,8 +69,8 @@ class Go(base.BoardGame):
         arguments.check_integer("history", self.history, 1, 64)
         if self.max_plies is not None:
             arguments.check_integer("max_plies", self.max_plies, 1, 100_000)
-        number = isinstance(self.komi, int | float) and not isinstance(self.komi, bool) and math.isfinite(self.komi)
-        if not number or self.komi % 0.5 != 0:
+        number = isinstance(self.komi, int | float) and not isinstance(self.komi, bool) and abs(self.komi) < math.inf
+        if not number or 2 * self.komi % 1 != 0:
             raise ValueError(f"`komi` is {self.komi!r}, expected a finite multiple of 0.5.")
         arguments.check_flag("suicide", self.suicide)
         if self.superko not in ("positional", "situational"):

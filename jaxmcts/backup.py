@@ -122,7 +122,8 @@ def power_mean_backup(
 ) -> tuple[Update, jax.Array]:
     """Let V(s) be the power mean of the edges' Q, weighted by visits (Dam et al. 2019, Power-UCT).
 
-    `power` 1 is the mean, infinity the highest. Values are mapped from [`low`, `high`] to [0, 1] and back.
+    `power`, above 0, is the mean at 1 and the highest at infinity. Values are mapped from [`low`, `high`] to [0, 1] and
+    back.
     """
     del value
 
@@ -192,11 +193,17 @@ def variance_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> 
     Start with `rule_state=no_spread(B, capacity, A)`; read with `qvalue.edge_variance` and `qvalue.node_variance`.
     Welford's form, which does not lose small variances next to large means.
     """
+    spread(parent)  # is there
     update, returns = mean_backup(parent, edge, child, value)
     of_edge = (returns - edge.q) * (returns - update.q)  # 0 at the first visit, where q is the return
     of_node = (returns - parent.value) * (returns - update.value)
     more = Spread(edges=AtEdge(Added(of_edge)), node=Added(of_node))  # type: ignore[arg-type]  # instead of arrays
     return dataclasses.replace(update, rule_state=more), returns
+
+
+def spread(node: Node) -> Spread:
+    """Return the sums of squared deviations of a node's returns; needs `variance_backup`."""
+    return checks.kept(node.rule_state, Spread, backup="variance_backup", start="no_spread(B, capacity, A)")
 
 
 def bounds_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tuple[Update, jax.Array]:
@@ -206,14 +213,20 @@ def bounds_backup(parent: Node, edge: Edge, child: Node, value: jax.Array) -> tu
     `rule_state=no_bounds(B, capacity)`; `rules.muzero.muzero_tree` reads it.
     """
     update, returns = mean_backup(parent, edge, child, value)
-    low = jnp.minimum(jnp.minimum(parent.rule_state[0], child.rule_state[0]), update.q)
-    high = jnp.maximum(jnp.maximum(parent.rule_state[1], child.rule_state[1]), update.q)
+    (low, high), (lower, higher) = bounds(parent), bounds(child)
+    low = jnp.minimum(jnp.minimum(low, lower), update.q)
+    high = jnp.maximum(jnp.maximum(high, higher), update.q)
     return dataclasses.replace(update, rule_state=jnp.stack([low, high])), returns
 
 
 def no_bounds(batch_size: int, capacity: int) -> jax.Array:
     """Return `[B, capacity, 2]`: the bounds of nodes below which nothing was seen, (inf, -inf)."""
     return jnp.broadcast_to(jnp.array([jnp.inf, -jnp.inf]), (batch_size, capacity, 2))
+
+
+def bounds(node: Node) -> jax.Array:
+    """Return the lowest and highest q ever seen below a node, `[2]`; needs `bounds_backup`."""
+    return checks.kept_array(node.rule_state, (2,), backup="bounds_backup", start="no_bounds(B, capacity)")
 
 
 def as_relay(backup: Backup) -> Relay:

@@ -199,6 +199,8 @@ def same_form(name: str, given: PyTree, root: PyTree, *, holder: str = "the tree
 
 def action(given: Any, num_actions: int) -> jax.Array:
     """Demand one action from a rule; one out of range becomes the nearest in range."""
+    if given is None:
+        raise TypeError("a rule returned None, expected one action, an integer scalar.")
     array = jnp.asarray(given)
     if array.shape != () or not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(
@@ -267,6 +269,17 @@ def per_row_number(name: str, given: Any, batch_size: int, *, low: float = -np.i
     if array.shape not in ((), (batch_size,)):
         raise ValueError(f"`{name}` has shape {array.shape}, expected a number or one a row, ({batch_size},).")
     return jnp.broadcast_to(array, (batch_size,))
+
+
+def finite(**constants: Any) -> None:
+    """Demand numbers, one or several, that are finite as far as that is known while tracing."""
+    for name, given in constants.items():
+        try:
+            array = jnp.asarray(given, jnp.result_type(float))
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"`{name}` is {given!r}, expected a number or an array of them.") from error
+        if not isinstance(array, jax.core.Tracer) and not np.all(np.isfinite(array)):
+            raise ValueError(f"`{name}` is {given}, expected a finite number.")
 
 
 def key(given: Any) -> jax.Array:

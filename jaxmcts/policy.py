@@ -59,6 +59,8 @@ def alphazero_policy(
     `action_weights`, the visit shares. Numbers may be arrays `[]` or `[B]`. With 0 simulations the weights are the
     prior and the value is the evaluation's.
     """
+    checks.finite(c_init=c_init, c_base=c_base)
+    checks.function("fpu", fpu, "node")
     tree = _start(params, key, state, model, num_simulations, root_evaluation)
     temperature = checks.per_row_number("temperature", temperature, tree.batch_size, low=0)
     noisy = root_.noisy_prior_logits(
@@ -103,6 +105,7 @@ def gumbel_policy(
     range, so that a reply that looks a little better than the rest takes all visits.
     """
     checks.positive("max_num_considered_actions", max_num_considered_actions)
+    checks.finite(c_visit=c_visit, c_scale=c_scale, rescale_q=rescale_q)
     tree = _start(params, key, state, model, num_simulations, root_evaluation)
     roots = readout.root(tree)
     draw = root_gumbel
@@ -147,6 +150,7 @@ def uct_policy(
     With `rollout_evaluator` this is the classic search by random games; the first child of each kind is tried in
     the order of the prior.
     """
+    checks.finite(c=c)
     tree = _start(params, key, state, model, num_simulations, root_evaluation)
     select = Partial(uct.uct, c=c)
     tree = advance(

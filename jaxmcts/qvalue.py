@@ -11,8 +11,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxmcts import checks
-from jaxmcts.backup import Spread
+from jaxmcts.backup import spread
 from jaxmcts.model import Number
 from jaxmcts.tree import Node
 
@@ -120,11 +119,6 @@ def edge_variance(node: Node) -> jax.Array:
 def node_variance(node: Node) -> jax.Array:
     """Return the variance `[]` of all that V(s) is the mean of; needs `variance_backup`."""
     return spread(node).node / node.total_visits
-
-
-def spread(node: Node) -> Spread:
-    """Return the sums of squared deviations of a node's returns; needs `variance_backup`."""
-    return checks.kept(node.rule_state, Spread, backup="variance_backup", start="no_spread(B, capacity, A)")
 
 
 def mixed_value(node: Node) -> jax.Array:

@@ -21,7 +21,7 @@ def dirichlet_on_legal(keys: jax.Array, dirichlet_alpha: Number, legal_action_ma
 
     Works on log-gamma draws, because gammas of a small alpha underflow in float32. `dirichlet_alpha` is `[]` or `[B]`.
     """
-    alphas = checks.per_row_number("dirichlet_alpha", dirichlet_alpha, keys.shape[0], low=1e-6)
+    alphas = checks.per_row_number("dirichlet_alpha", dirichlet_alpha, keys.shape[0], low=1e-6, high=1e6)
     return _dirichlet(keys, jnp.broadcast_to(alphas[:, None], legal_action_mask.shape), legal_action_mask)
 
 
@@ -102,7 +102,8 @@ def tempered_prior_logits(prior_logits: jax.Array, temperature: Number) -> jax.A
     """
     inverse = 1 / checks.per_row_number("temperature", temperature, prior_logits.shape[0], low=1e-3)[:, None]
     legal = prior_logits > -jnp.inf
-    return legal_log_softmax(jnp.where(legal, prior_logits, 0) * inverse, legal)
+    floor = jnp.finfo(prior_logits.dtype).min / 4  # a legal action stays legal, however cold
+    return legal_log_softmax(jnp.maximum(jnp.where(legal, prior_logits, 0) * inverse, floor), legal)
 
 
 def cooling(turn: jax.Array, *, early: Number, late: Number, halflife: Number) -> jax.Array:

@@ -221,7 +221,7 @@ def clean(evaluation: Evaluation) -> tuple[Evaluation, jax.Array]:
     usable = jnp.where(legal, logits, 0) < jnp.inf  # False for NaN and +inf
     good_row = jnp.all(usable, axis=-1)
     floor = jnp.finfo(dtype).min / 4  # keeps differences of logits finite
-    logits = jnp.where(good_row[:, None], jnp.maximum(logits, floor), 0)
+    logits = jnp.where(good_row[:, None], jnp.clip(logits, floor, -floor), 0)
     good_value = jnp.isfinite(value)
     cleaned = dataclasses.replace(
         evaluation,

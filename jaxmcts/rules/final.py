@@ -12,8 +12,9 @@ Apply one to all roots with `readout.at_root`. Edges without a visit are left ou
 import jax
 import jax.numpy as jnp
 
+from jaxmcts.backup import spread
 from jaxmcts.model import Number
-from jaxmcts.qvalue import edge_variance, spread
+from jaxmcts.qvalue import edge_variance
 from jaxmcts.rules.pick import has_most_visits, pick
 from jaxmcts.tree import Node
 

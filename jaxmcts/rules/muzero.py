@@ -9,12 +9,12 @@ them from every q that was seen in the tree so far, as the paper does.
 import jax
 import jax.numpy as jnp
 
-from jaxmcts import checks
+from jaxmcts.backup import bounds
 from jaxmcts.model import Number
 from jaxmcts.qvalue import between, by_siblings
 from jaxmcts.rules.pick import best
 from jaxmcts.rules.puct import alphazero_bonus
-from jaxmcts.tree import ROOT, Node, Tree, read, read_node
+from jaxmcts.tree import ROOT, Node, Tree, read_node
 
 
 def muzero_scores(node: Node, *, c_init: Number = 1.25, c_base: Number = 19652.0) -> jax.Array:
@@ -42,8 +42,5 @@ def muzero_tree(
     The range moves while the tree grows, so a finished tree does not tell its own choices.
     """
     del key
-    checks.kept_array(
-        tree.rule_state, (tree.visits.shape[0], 2), backup="bounds_backup", start="no_bounds(B, capacity)"
-    )
-    node, bounds = read_node(tree, index), read(tree.rule_state, ROOT)
-    return best(node, muzero_tree_scores(node, bounds, c_init=c_init, c_base=c_base))
+    node, root = read_node(tree, index), read_node(tree, ROOT)
+    return best(node, muzero_tree_scores(node, bounds(root), c_init=c_init, c_base=c_base))

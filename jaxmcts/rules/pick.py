@@ -11,10 +11,12 @@ _ROUNDING = 1e-5  # relative, of scores of ordinary size
 def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     """Return the allowed action of the highest score; ties go to the higher prior, then to the lower index.
 
-    `scores`, `prior` and `allowed` are `[A]`; a prior may be given by its logarithm. A score that is not a number
-    counts as the lowest. With nothing allowed the result is 0. Three maxima, because XLA's `argmax` is several times
-    slower on CPU.
+    `scores`, `prior` and `allowed` are `[A]`, numbers of any dtype; a prior may be given by its logarithm. A score that
+    is not a number counts as the lowest. With nothing allowed the result is 0. Three maxima, because XLA's `argmax` is
+    several times slower on CPU.
     """
+    dtype = jnp.result_type(float)  # where whole numbers up to 4 A are exact, as they are not in half precision
+    scores, prior, allowed = jnp.asarray(scores, dtype), jnp.asarray(prior, dtype), jnp.asarray(allowed)
     num_actions = scores.shape[0]
     low = jnp.finfo(scores.dtype).min
     ranked = jnp.where(allowed, jnp.where(scores > low, scores, low), -jnp.inf)
@@ -28,7 +30,7 @@ def pick(scores: jax.Array, prior: jax.Array, allowed: jax.Array) -> jax.Array:
     near = ranked >= reach - _ROUNDING * jnp.maximum(jnp.abs(reach), 1)
     # Floats, for their maximum is vectorised and that of integers is not.
     countdown = jnp.arange(num_actions, 0, -1, dtype=scores.dtype)
-    tier = jnp.where(best, 2 * num_actions, jnp.where(near, num_actions, 0))
+    tier = jnp.where(best, 3 * num_actions, jnp.where(near, 2 * num_actions, num_actions))
     first = _maximum(jnp.where(allowed, countdown + tier, num_actions)).astype(jnp.int32)
     return num_actions - 1 - jax.lax.rem(first - 1, jnp.int32(num_actions))
 

@@ -63,5 +63,8 @@ def sampled_regularised(
     key: jax.Array, tree: Tree, index: jax.Array, *, c: Number = 1.25, fpu: Fpu = fpu_parent
 ) -> jax.Array:
     """Draw the edge from pibar, the paper's SEARCH. Use it as `Live(sampled_regularised)`."""
-    policy = regularised_policy(read_node(tree, index), c=c, fpu=fpu)
-    return jax.random.categorical(key, jnp.log(policy))
+    node = read_node(tree, index)
+    policy = regularised_policy(node, c=c, fpu=fpu)
+    drawable = node.legal_action_mask & (policy > 0)  # none if constants made it no numbers: then by the prior
+    logits = jnp.where(jnp.any(drawable), jnp.where(drawable, jnp.log(policy), -jnp.inf), node.prior_logits)
+    return jax.random.categorical(key, logits)

@@ -288,7 +288,12 @@ def test_c161_komi_is_whites_of_any_sign_and_each_games_own() -> None:
     passed = {komi: playing.history(env, [4, 4]) for komi, env in games.items()}
     assert {komi: states.rewards[-1].tolist() for komi, states in passed.items()} == rewards
     # Black has the whole board with one stone.
-    assert [playing.play(envs.Go(2, komi=komi), [0, 4, 4]).rewards[0] for komi in (3.5, 4, 1e300)] == [1, 0, -1]
+    assert [playing.play(envs.Go(2, komi=komi), [0, 4, 4]).rewards[0] for komi in (3.5, 4, 1e300, 10**400)] == [
+        1,
+        0,
+        -1,
+        -1,
+    ]
 
 
 def test_c163_two_passes_in_a_row_and_no_others_end_the_game() -> None:

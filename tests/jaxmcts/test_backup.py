@@ -10,7 +10,7 @@ import pytest
 
 import jaxmcts
 from jaxmcts import AtEdge, Relay, amaf, uncertainty
-from jaxmcts.backup import Added
+from jaxmcts.backup import Added, bounds_backup, variance_backup
 from jaxmcts.rules import engines
 from tests import worlds
 from tests.jaxmcts import nodes
@@ -142,11 +142,13 @@ WRONG_START: Any = search  # it needs more than one thing
         ({"select": amaf.grave}, r"`select` is .*grave.* cannot be called as `select\(node\)`"),
         ({"select": jaxmcts.Live(amaf.rave)}, r"rave.* cannot be called as `select\(key, tree, index\)`"),
         ({"root_select": jaxmcts.Live(lambda *_: 0, start=WRONG_START)}, r"cannot be called as `start\(tree\)`"),
+        ({"backup": variance_backup}, r"`rule_state=no_spread\(B, capacity, A\)`"),
+        ({"backup": bounds_backup}, r"`rule_state=no_bounds\(B, capacity\)`"),
         ({"backup": uncertainty.weighted_backup}, r"cannot be called as `backup\(parent, edge, child, message\)`"),
         ({"backup": Relay(fn=jaxmcts.mean_backup, start=WRONG_START)}, r"cannot be called as `start\(leaf\)`"),
     ],
 )
-def test_a_function_that_cannot_be_called_so_is_named(given, message):
+def test_rules_and_backups_that_cannot_work_are_named(given, message):
     rules = {"select": RAW_PUCT, "root_select": RAW_PUCT, "backup": jaxmcts.mean_backup} | given
     params = params_of(worlds.random_world(np.random.default_rng(0), **worlds.EVERYTHING))
     with pytest.raises(TypeError, match=message):

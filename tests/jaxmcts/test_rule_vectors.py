@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from jaxmcts import amaf, backup, qvalue, root
+from jaxmcts.model import Evaluation
 from jaxmcts.rules import engines, final, gates, muzero, pruning, puct, regularised, sampled, uct, variance
 from jaxmcts.rules.engines import LEELA_ZERO_FPU
-from jaxmcts.tree import Node
+from jaxmcts.tree import Node, clean
 from tests.jaxmcts.nodes import F1, FRESH, PRIOR, close, make_node
 
 INF = math.inf
@@ -438,6 +439,15 @@ def test_shaped_dirichlet_has_the_means_of_its_alphas():
 )
 def test_tempered_prior(temperature, wanted):
     close(jnp.exp(root.tempered_prior_logits(F1.prior_logits[None], temperature)[0]), wanted)
+
+
+def test_a_legal_action_stays_legal_however_cold_the_prior_and_far_the_logits():
+    evaluation = Evaluation(
+        prior_logits=jnp.array([[3e38, -jnp.inf, -3e38]]), value=jnp.zeros(1), legal_action_mask=jnp.ones((1, 3), bool)
+    )
+    cleaned, flags = clean(evaluation)
+    assert jnp.isfinite(cleaned.prior_logits).all() and not flags.any()
+    assert jnp.isfinite(root.tempered_prior_logits(cleaned.prior_logits, 0.01)).all()
 
 
 def test_tempered_prior_leaves_illegal_edges_out():

@@ -310,6 +310,22 @@ def test_pick_of_strange_scores():
     assert int(pick(jnp.array([1.0, 0.0, 0.0]), prior, jnp.zeros(3, dtype=bool))) == 0
 
 
+@pytest.mark.parametrize("lowest", [jnp.nan, -jnp.inf])
+def test_pick_is_allowed_whatever_the_numbers_are(lowest):
+    allowed = jnp.array([False, True, True])
+    for prior in ([jnp.nan] * 3, [0.1, jnp.nan, 0.2], [0.1, 0.2, jnp.nan]):
+        assert int(pick(jnp.array([5.0, lowest, lowest]), jnp.array(prior), allowed)) in (1, 2)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.int32])
+def test_pick_takes_scores_of_any_dtype(dtype):
+    num_actions = 600  # whole numbers up to it are not exact in bfloat16
+    for action in (0, 299, 599):
+        scores = jnp.zeros(num_actions, dtype).at[action].set(1)
+        assert int(pick(scores, jnp.zeros(num_actions, dtype), jnp.ones(num_actions, bool))) == action
+    assert int(pick([0, 2, 1], [1, 1, 1], [True, False, True])) == 2
+
+
 def test_pick_where_the_compiler_rounds_a_score_twice():
     """The product that `by_siblings` ends in is fused with the addition for the maximum, but not for the
     comparison with it: no score equals the maximum then."""

@@ -131,6 +131,8 @@ def test_drawing_from_the_regularised_policy():
     one = jax.tree.map(lambda x: x[0], tree)
     keys = jax.random.split(jax.random.key(1), 4000)
     drawn = jax.vmap(lambda key: regularised.sampled_regularised(key, one, jnp.int32(0)))(keys)
+    wild = jax.vmap(lambda key: regularised.sampled_regularised(key, one, jnp.int32(0), c=jnp.nan))(keys)
+    assert jaxmcts.read_node(one, 0).legal_action_mask[wild].all()
     shares = np.bincount(np.asarray(drawn), minlength=NUM_ACTIONS) / 4000
     np.testing.assert_allclose(shares, readout.regularised_targets(tree)[0], atol=0.03)
 

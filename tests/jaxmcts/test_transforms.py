@@ -517,7 +517,22 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "temperature below 0": (ValueError, "`temperature` is -1.0", lambda: call(ALPHAZERO, temperature=-1.0)),
     "temperature that is no number": (ValueError, "`temperature` is nan", lambda: call(ALPHAZERO, temperature=np.nan)),
     "temperature in words": (TypeError, "`temperature` is 'hot'", lambda: call(ALPHAZERO, temperature="hot")),
-    "constant in words": (TypeError, "a constant of `uct` is 'x'", lambda: call(c="x")),
+    "constant in words": (TypeError, "`c` is 'x', expected a number", lambda: call(c="x")),
+    "constant of a rule in words": (
+        TypeError,
+        "a constant of `uct` is 'x'",
+        lambda: start_run(select=functools.partial(jaxmcts.rules.uct.uct, c="x")),
+    ),
+    "no constant": (TypeError, "`c` is None, expected a number", lambda: call(c=None)),
+    "infinite constant": (
+        ValueError,
+        "`c_scale` is inf, expected a finite",
+        lambda: call(GUMBEL, c_scale=np.inf),
+    ),
+    "constant that is no number": (ValueError, "`c_init` is nan", lambda: call(ALPHAZERO, c_init=np.nan)),
+    "fpu that is a number": (TypeError, "`fpu` is 0.0, expected a function", lambda: call(ALPHAZERO, fpu=0.0)),
+    "even noise": (ValueError, "`dirichlet_alpha` is inf", lambda: call(ALPHAZERO, dirichlet_alpha=np.inf)),
+    "a rule that gives nothing": (TypeError, "a rule returned None", lambda: start_run(select=lambda node: None)),
     "no rule": (TypeError, "`select` is None, expected a function that is called as", lambda: start_run(select=None)),
     "evaluation without the state": (
         TypeError,

@@ -242,5 +242,5 @@ def test_c093_a_stage_takes_what_it_changes_and_leaves_the_rest(stages: Stages) 
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves((learner.params, games)))
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(ring))
     stages.play(copy, after, jax.random.key(3))  # a copy of the weights of before still plays
-    with pytest.raises(ValueError, match="deleted"):
+    with pytest.raises((ValueError, RuntimeError), match="deleted"):  # one or the other by the version of jax
         stages.play(learner.playing, after, jax.random.key(3))
