@@ -303,7 +303,7 @@ def test_no_loop_copies_what_a_backup_keeps(name):
     [
         ("katago_by_variance", r"is a tuple, expected `Spread`.*`backup=variance_backup`"),
         ("uct_v_p", r"`rule_state=no_spread\(B, capacity, A\)`"),
-        ("muzero_tree", r"expected an array of shape \(3, 2\).*`rule_state=no_bounds\(B, capacity\)`"),
+        ("muzero_tree", r"expected an array of shape \(2,\).*`rule_state=no_bounds\(B, capacity\)`"),
         ("rave", r"is a tuple, expected `Amaf`.*`rule_state=no_amaf"),
         ("grave", r"is a tuple, expected `Amaf`"),
     ],
