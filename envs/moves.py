@@ -85,12 +85,12 @@ def move_name(env: Any, action: int) -> str:
     return str(action)
 
 
-def parse_move(env: Any, text: str) -> int:
+def parse_move(env: Any, text: str | int) -> int:
     """Find the action of a name; capitals and spaces around it do not matter, and an action's number will do as well.
 
     Where a name is a number too, it is taken as the name. Raises `ValueError` for what is neither.
     """
-    wanted = text.strip().lower()
+    wanted = str(text).strip().lower()
     names = [move_name(env, action) for action in range(env.num_actions)]
     for action, name in enumerate(names):
         if name.lower() == wanted:

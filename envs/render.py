@@ -115,7 +115,10 @@ def _read_stones(env: BoardGame, text: str) -> State:
     rows = [line for line in lines if line and set(line) <= set(marks + ".")]
     height, width = env.observation_shape[:2]
     if [len(row) for row in rows] != [width] * height:
-        raise ValueError(f"`text` has rows of lengths {[len(row) for row in rows]}, expected {height} of {width}.")
+        raise ValueError(
+            f"`text` has rows of lengths {[len(row) for row in rows]}, expected {height} of {width}: "
+            f"of {', '.join(f'`{mark}`' for mark in marks)} and `.`; lines with anything else are skipped."
+        )
     cells = np.array([list(row) for row in rows])
     cells = cells[::-1] if env.bottom_up else cells
     stones = np.stack([cells == mark for mark in marks], axis=-1)

@@ -61,7 +61,7 @@ def as_partial(name: str, fn: Callable[..., Any], *arguments: str) -> Partial:
             return jnp.asarray(x, jnp.result_type(x))  # never weakly typed: a Python number retraces nothing
         except TypeError as error:
             called = getattr(rule.func, "__name__", rule.func)
-            raise TypeError(f"a constant of `{called}` is {x!r}, expected a number or an array.") from error
+            raise TypeError(f"a constant of `{called}` is {x!r}, expected a number, an array or a function.") from error
 
     return jax.tree.map(leaf, rule)
 

@@ -75,8 +75,8 @@ def function(name: str, given: Any, *arguments: str) -> None:
         signature.bind(*arguments)
     except TypeError as error:
         raise TypeError(
-            f"`{name}` is {given!r}, which cannot be called as {call}: {error}. Pass a function that takes just these, "
-            "and bind its constants with `jax.tree_util.Partial`."
+            f"`{name}` is {given!r}, which cannot be called as {call}: {error}. Pass a function that takes just these: "
+            "bind constants with `jax.tree_util.Partial`, and call what makes a rule or a backup, as `amaf.grave()`."
         ) from error
 
 

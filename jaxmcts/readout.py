@@ -16,7 +16,7 @@ from jaxmcts.model import Number, PyTree
 from jaxmcts.qvalue import Fpu, fpu_parent
 from jaxmcts.rules.final import robust
 from jaxmcts.rules.regularised import regularised_policy
-from jaxmcts.tree import NO_CHILD, ROOT, Node, Tree, read, read_node
+from jaxmcts.tree import NO_CHILD, ROOT, Node, Tree, demand_tree, read, read_node
 
 
 @jax.tree_util.register_dataclass
@@ -34,6 +34,7 @@ class Summary:
 
 def at_root(tree: Tree, fn: Callable[[Node], PyTree]) -> PyTree:
     """Apply `fn(node)` to every root; its constants, bound with `Partial`, are scalars or `[B, ...]`."""
+    demand_tree(tree)
     fn = as_partial("fn", fn, "node")
     rows = jnp.arange(tree.batch_size, dtype=jnp.int32)
     return jax.vmap(lambda row: for_row(fn, row)(read_node(tree, row, jnp.int32(ROOT))))(rows)

@@ -154,6 +154,12 @@ class Edge:
     discount: jax.Array  # [] signed
 
 
+def demand_tree(given: Any) -> None:
+    """Raise `TypeError` for what is no tree."""
+    if not isinstance(given, Tree):
+        raise TypeError(f"`tree` is a {type(given).__name__}, expected a `jaxmcts.Tree`: a policy gives `out.tree`.")
+
+
 def read(array: jax.Array, *index: jax.Array | int) -> jax.Array:
     """Read `array[index]` for indices known to be in range: no clamping, no wrapping of negative ones."""
     return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxmcts.tree import FINISHED_CHOICE, NO_CHILD, ROOT, Flags, Tree
+from jaxmcts.tree import FINISHED_CHOICE, NO_CHILD, ROOT, Flags, Tree, demand_tree
 
 
 def validate(tree: Tree) -> None:
@@ -14,8 +14,7 @@ def validate(tree: Tree) -> None:
     hole is unreachable; no number is NaN; q is r + g V(child), as `mean_backup` keeps it; the FINISHED flag says
     whether the root has a legal action. Needs concrete arrays, so call it outside `jax.jit`.
     """
-    if not isinstance(tree, Tree):
-        raise TypeError(f"`tree` is a {type(tree).__name__}, expected a `jaxmcts.Tree`: a policy gives `out.tree`.")
+    demand_tree(tree)
     host = jax.tree.map(np.asarray, _without_user_arrays(tree))
     problems = [f"row {row}: {problem}" for row in range(tree.batch_size) for problem in _row_problems(host, row)]
     if problems:

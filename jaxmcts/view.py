@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from jaxmcts.tree import NO_CHILD, ROOT, Tree
+from jaxmcts.tree import NO_CHILD, ROOT, Tree, demand_tree
 
 
 def view(
@@ -24,8 +24,7 @@ def view(
         action  visits  share       q   prior  line
              3      41   64.1%  +0.402   0.220  3 2 3 4
     """
-    if not isinstance(tree, Tree):
-        raise TypeError(f"`tree` is a {type(tree).__name__}, expected a `jaxmcts.Tree`: a policy gives `out.tree`.")
+    demand_tree(tree)
     if not 0 <= row < tree.batch_size:
         raise ValueError(f"`row` is {row}, expected 0 to {tree.batch_size - 1}: the tree has {tree.batch_size} rows.")
     t = _Row(tree, row)

@@ -69,6 +69,10 @@ def test_a_name_goes_before_a_number() -> None:
     assert envs.parse_move(Listed(), "3") == 3
 
 
+def test_an_actions_number_is_a_move_too() -> None:
+    assert envs.parse_move(TTT, 3) == envs.parse_move(TTT, "3") == envs.parse_move(TTT, "a2") == 3
+
+
 @pytest.mark.parametrize("text", ["d1", "a4", "9", "-1", "", "1.0", "a", "a0", "swap", "²"])
 def test_what_is_no_move_is_refused_with_those_that_are(text: str) -> None:
     with pytest.raises(ValueError, match="is no move of 'tic_tac_toe', whose moves are a1 b1 c1 a2 b2 c2 a3 b3 c3"):

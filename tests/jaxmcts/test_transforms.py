@@ -546,6 +546,7 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
             PARAMS(), worlds.roots(2), worlds.MODEL, **same_rule(jaxmcts.rules.uct.uct), num_simulations=1
         ),
     ),
+    "output read as a tree": (TypeError, "a policy gives `out.tree`", lambda: jaxmcts.visit_shares(call())),
     "output in place of a tree": (TypeError, "a policy gives `out.tree`", lambda: jaxmcts.view(call())),
     "no key": (TypeError, "`key` is None", lambda: call(key=None)),
     "params of words": (TypeError, "`params` has a leaf 'x' of type str", lambda: call(params={"a": "x"})),
