@@ -67,6 +67,8 @@ def _signatures(env: Any, key: jax.Array) -> Iterator[str]:
         yield f"`observe` gives {seen}, expected one array of `observation_shape` {env.observation_shape}."
     elif seen.weak_type:
         yield f"`observe` gives {_type(seen)}, expected a dtype of its own: name it where the array is made."
+    elif seen.dtype != jnp.float32:
+        yield f"`observe` gives {_type(seen)}, expected float32: end it with `.astype(jnp.float32)`."
     try:
         inspect.signature(env.step).bind(state, action)
     except TypeError:

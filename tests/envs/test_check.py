@@ -191,6 +191,12 @@ class WeakObservation(TicTacToe):
         return jnp.where(super().observe(state) > 0, 1.0, 0.0)
 
 
+@broken("`observe` gives bool[3, 3, 2], expected float32")
+class BoolObservation(TicTacToe):
+    def observe(self, state):
+        return super().observe(state) > 0
+
+
 @broken("`step` cannot be called without a key")
 class NeedsKey(TicTacToe):
     def step(self, state, action, key):  # type: ignore[override]
